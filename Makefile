@@ -1,0 +1,62 @@
+# Everything runs from a fresh clone with only Python 3.11, git and make:
+# the first target that needs it installs uv into .tools and the locked set into .venv.
+SHELL := /bin/bash
+PYTHON ?= python3
+UV_VERSION := 0.13.7
+UV := .tools/bin/uv
+BIN := .venv/bin
+EXTRAS := --extra dev --extra envs --extra report
+PYTEST := $(BIN)/python -m pytest
+export UV_PROJECT_ENVIRONMENT := .venv
+export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
+
+.PHONY: help demo test lint types pytest slow bench docs torch clean
+
+help: ## say what there is
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(UV):
+	@echo "== installing uv $(UV_VERSION) into .tools"
+	@$(PYTHON) -m venv .tools && .tools/bin/pip install -q --disable-pip-version-check uv==$(UV_VERSION)
+
+.venv/.synced: pyproject.toml uv.lock | $(UV)
+	@echo "== installing the locked environment into .venv"
+	@$(UV) sync --quiet --locked --inexact $(EXTRAS)
+	@touch $@
+
+demo: .venv/.synced ## the main job: see the sure path being taken
+	@$(BIN)/surefoot demo
+
+lint: .venv/.synced ## ruff
+	@echo "== ruff"
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: .venv/.synced ## mypy
+	@echo "== mypy"
+	@$(BIN)/mypy
+
+pytest: .venv/.synced ## the quick tests
+	@echo "== pytest (quick)"
+	@$(PYTEST) -q -n 2 -m "not slow"
+
+test: lint types pytest ## ruff, mypy and the quick tests
+
+slow: .venv/.synced ## the slow tests
+	@echo "== pytest (slow)"
+	@$(PYTEST) -q -n 2 -m slow
+
+torch: .venv/.synced ## the CPU build of torch, beside the lock
+	@$(BIN)/python -c "import torch" 2>/dev/null || { \
+	  echo "== installing torch (CPU) into .venv"; \
+	  .tools/bin/pip --python $(BIN)/python install -q --disable-pip-version-check torch==2.13.0; }
+
+bench: .venv/.synced ## side-by-side benchmarks
+	@$(UV) sync --quiet --locked --inexact $(EXTRAS) --extra bench --extra sb3 --extra ray
+	@$(BIN)/python -m benchmarks
+
+docs: .venv/.synced ## the documentation, built offline into site/
+	@$(UV) sync --quiet --locked --inexact $(EXTRAS) --extra docs
+	@$(BIN)/mkdocs build --strict
+
+clean: ## remove what the targets made, the environment included
+	rm -rf .venv .tools .cache site build dist
