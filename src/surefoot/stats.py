@@ -1,0 +1,345 @@
+"""The statistics of every experiment: intervals, differences, equivalence, many tests at once.
+
+| question                                                    | function            |
+|-------------------------------------------------------------|---------------------|
+| where is the mean of independent trials?                    | `mean_interval`     |
+| a robust score over several tasks, few runs each            | `iqm_interval`      |
+| do two methods differ, run on the same trials?              | `paired_difference` |
+| do two methods differ, run on independent trials?           | `welch`             |
+| are two methods the same for all practical purposes?        | `equivalence`       |
+| several of these tests make one claim                       | `holm`              |
+
+A large p-value of a difference test is no evidence of equality; only `equivalence` is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import floor, isfinite, log10
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from surefoot.errors import InputError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A point estimate with its confidence interval; arrays when there are several."""
+
+    mean: Any
+    """The estimate: a mean, a difference of means, or an interquartile mean."""
+    low: Any
+    high: Any
+    n: int
+    """How many independent values it rests on."""
+    level: float = 0.95
+
+    @property
+    def half_width(self) -> Any:
+        return (self.high - self.low) / 2
+
+    def __getitem__(self, index: Any) -> Interval:
+        """One of several: `mean_interval(returns)[-1]` is that of the last episode."""
+        mean, low, high = (
+            _scalar(np.asarray(part)[index]) for part in (self.mean, self.low, self.high)
+        )
+        return Interval(mean, low, high, self.n, self.level)
+
+    def overlaps(self, other: Interval) -> Any:
+        return (self.low <= other.high) & (other.low <= self.high)
+
+    def as_dict(self) -> dict[str, Any]:
+        names = ("mean", "low", "high", "n", "level")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Interval:
+        try:
+            mean, low, high = (float(values[name]) for name in ("mean", "low", "high"))
+            return cls(mean, low, high, int(values["n"]), float(values.get("level", 0.95)))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"not an interval: {values!r}") from error
+
+    def __str__(self) -> str:
+        if np.ndim(self.mean):
+            return f"{np.size(self.mean)} intervals at level {self.level:g}, n = {self.n}"
+        mean, low, high = _format_together(float(self.mean), float(self.low), float(self.high))
+        return f"{mean} [{low}, {high}]"
+
+
+def _format_together(mean: float, low: float, high: float) -> list[str]:
+    """As many decimals as the interval deserves: its half-width shows, and three digits do."""
+    scale, half = max(abs(low), abs(high), abs(mean)), (high - low) / 2
+    if not isfinite(scale) or scale == 0:
+        return [f"{value:g}" for value in (mean, low, high)]
+    first = floor(log10(scale))  # position of the leading digit
+    wanted = max(2 - first, -floor(log10(half)) if half > 0 else 0)
+    if -4 <= first <= 6:
+        return [f"{value:.{min(max(wanted, 0), 12)}f}" for value in (mean, low, high)]
+    return [f"{value:.{min(max(wanted + first, 2), 12)}e}" for value in (mean, low, high)]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference of two means and the tests that it is zero."""
+
+    interval: Interval
+    t: float
+    df: float
+    p_value: float
+    """Two-sided Student (paired) or Welch (independent) test."""
+    wilcoxon_p_value: float | None = None
+    """Two-sided signed-rank test, paired data only: does not need normal differences."""
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """Two one-sided tests that the difference of two means lies within plus/minus `margin`."""
+
+    interval: Interval
+    """Of the difference, at level 1 - 2 alpha: inside the margin exactly if `equivalent`."""
+    margin: float
+    p_value: float
+    equivalent: bool
+
+
+def mean_interval(x: ArrayLike, level: float = 0.95, axis: int = 0) -> Interval:
+    """Student t interval of the mean of independent values along `axis`.
+
+    Use it for trials: `x[trials]` gives one interval, `x[trials, episodes]` one per episode
+    (each holds on its own, not all at once). Needs roughly normal means: with 50 trials that
+    is nearly anything; for few runs of heavy-tailed scores take `iqm_interval`.
+    """
+    values = _values(x, "x", axis=axis, at_least=2)
+    mean, variance, n = _moments(values, axis)
+    half = _t_quantile(level, n - 1) * np.sqrt(variance / n)
+    return Interval(_scalar(mean), _scalar(mean - half), _scalar(mean + half), n, level)
+
+
+def interquartile_mean(scores: ArrayLike) -> float:
+    """Mean of the middle half of all values: drops floor(n / 4) of them at either end.
+
+    Nearly as robust as the median and much less noisy; the usual score over many tasks.
+    """
+    values = _values(scores, "scores", at_least=1).reshape(1, -1)
+    return float(_interquartile_means(values)[0])
+
+
+def iqm_interval(
+    scores: ArrayLike, seed: int, resamples: int = 10_000, level: float = 0.95
+) -> Interval:
+    """Interquartile mean of `scores[runs, tasks]` with a stratified percentile bootstrap.
+
+    Runs are drawn with replacement within each task, so that every resample has all tasks
+    (Agarwal et al., 2021). Use it to summarise a few runs on each of several tasks; a plain
+    `scores[runs]` is one task. Below ten values in all the interval is too narrow.
+    """
+    values = _values(scores, "scores", at_least=2)
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2:
+        raise InputError(f"scores must be [runs, tasks], not of shape {values.shape}")
+    if resamples < 100:
+        raise InputError(f"resamples is {resamples}: an interval needs at least 100")
+    _check_level(level)
+    runs, tasks = values.shape
+    rng = np.random.default_rng(seed)
+    means = np.empty(resamples)
+    chunk = max(1, 2_000_000 // values.size)  # bounds the memory: 16 MB of drawn scores
+    for start in range(0, resamples, chunk):
+        size = min(chunk, resamples - start)
+        drawn = rng.integers(runs, size=(size, runs, tasks))
+        resampled = np.take_along_axis(values[None], drawn, axis=1)
+        means[start : start + size] = _interquartile_means(resampled.reshape(size, -1))
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(interquartile_mean(values), float(low), float(high), runs, level)
+
+
+def _interquartile_means(rows: Array) -> Array:
+    n = rows.shape[1]
+    cut = n // 4
+    if cut:  # a partition is enough, no order is needed within the three parts
+        rows = np.partition(rows, (cut, n - cut - 1), axis=1)[:, cut : n - cut]
+    return rows.mean(axis=1)
+
+
+def holm(p_values: ArrayLike) -> Array:
+    """Holm's adjusted p-values, in the given order: reject where they are below alpha.
+
+    Use it whenever several tests back one statement: the chance of any false rejection stays
+    below alpha, whatever the dependence between the tests.
+    """
+    p = _values(p_values, "p_values", at_least=1)
+    if p.ndim != 1:
+        raise InputError(f"p_values must be a list, not of shape {p.shape}")
+    if p.min() < 0 or p.max() > 1:
+        raise InputError(f"p_values must lie in [0, 1]; the range is [{p.min():g}, {p.max():g}]")
+    order = np.argsort(p, kind="stable")
+    # The k-th smallest of m is multiplied by m - k + 1 and never falls below its predecessor.
+    stepped = np.maximum.accumulate(p[order] * (p.size - np.arange(p.size)))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted
+
+
+def paired_difference(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Difference:
+    """Mean of `x - y` where `x[i]` and `y[i]` come from the same trial (seed, data, task).
+
+    Pairing removes what the two have in common, so it sees much smaller differences than
+    `welch`. Where its t test and the signed-rank test disagree, outliers are at work.
+    """
+    d = _pairs(x, y)
+    estimate, error, df = _paired_error(d)
+    t, p = _t_test(estimate, error, df)
+    interval = _difference_interval(estimate, error, df, len(d), level)
+    return Difference(interval, t, df, p, _signed_rank(d))
+
+
+def welch(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Difference:
+    """Difference of the means of two independent samples, their variances not assumed equal.
+
+    Use it for methods whose trials share nothing; sizes may differ (`interval.n` is their
+    sum).
+    """
+    estimate, error, df, n = _welch_error(x, y)
+    t, p = _t_test(estimate, error, df)
+    return Difference(_difference_interval(estimate, error, df, n, level), t, df, p)
+
+
+def equivalence(
+    x: ArrayLike, y: ArrayLike, margin: float, *, paired: bool, alpha: float = 0.05
+) -> Equivalence:
+    """Two one-sided t tests (TOST): are the two means within `margin` of each other?
+
+    Use it for claims of "no difference". Choose the margin, in the data's units, before
+    looking at the data; `paired` as in `paired_difference` against `welch`.
+    """
+    if not (isfinite(margin) and margin > 0):
+        raise InputError(f"margin must be a positive number, not {margin!r}")
+    if not 0 < alpha < 0.5:
+        raise InputError(f"alpha must lie between 0 and 0.5, not {alpha!r}")
+    if paired:
+        d = _pairs(x, y)
+        estimate, error, df = _paired_error(d)
+        n = len(d)
+    else:
+        estimate, error, df, n = _welch_error(x, y)
+    # Not equivalent from below: difference <= -margin; from above: difference >= margin.
+    p = max(
+        _upper_tail(margin + estimate, error, df),
+        _upper_tail(margin - estimate, error, df),
+    )
+    interval = _difference_interval(estimate, error, df, n, 1 - 2 * alpha)
+    return Equivalence(interval, float(margin), p, bool(p < alpha))
+
+
+def _paired_error(d: Array) -> tuple[float, float, float]:
+    mean, variance, n = _moments(d, 0)
+    return float(mean), float(np.sqrt(variance / n)), float(n - 1)
+
+
+def _welch_error(x: ArrayLike, y: ArrayLike) -> tuple[float, float, float, int]:
+    mean_x, variance_x, n_x = _moments(_sample(x, "x"), 0)
+    mean_y, variance_y, n_y = _moments(_sample(y, "y"), 0)
+    part_x, part_y = float(variance_x) / n_x, float(variance_y) / n_y
+    total = part_x + part_y
+    if total > 0:  # Welch-Satterthwaite, by shares so that tiny variances do not underflow
+        share = part_x / total
+        df = 1 / (share**2 / (n_x - 1) + (1 - share) ** 2 / (n_y - 1))
+    else:
+        df = float(n_x + n_y - 2)
+    return float(mean_x - mean_y), float(np.sqrt(total)), df, n_x + n_y
+
+
+def _difference_interval(
+    estimate: float, error: float, df: float, n: int, level: float
+) -> Interval:
+    half = _t_quantile(level, df) * error
+    return Interval(estimate, estimate - half, estimate + half, n, level)
+
+
+def _t_test(estimate: float, error: float, df: float) -> tuple[float, float]:
+    if error == 0:  # constant data: equal for sure or different for sure
+        return (0.0, 1.0) if estimate == 0 else (float(np.copysign(np.inf, estimate)), 0.0)
+    t = estimate / error
+    return t, 2 * _upper_tail(abs(estimate), error, df)
+
+
+def _upper_tail(estimate: float, error: float, df: float) -> float:
+    """P(T >= estimate / error) for Student's T."""
+    if error == 0:
+        return float(estimate < 0) if estimate else 0.5
+    from scipy.special import stdtr  # SciPy takes long to import: only where it is needed
+
+    return float(stdtr(df, -estimate / error))
+
+
+def _t_quantile(level: float, df: float) -> float:
+    _check_level(level)
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, (1 + level) / 2))
+
+
+def _signed_rank(d: Array) -> float:
+    if not d.any():  # every pair ties: nothing speaks for a difference
+        return 1.0
+    from scipy.stats import wilcoxon
+
+    return float(wilcoxon(d).pvalue)
+
+
+def _moments(values: Array, axis: int) -> tuple[Array, Array, int]:
+    """Mean and unbiased variance, exact for constant data.
+
+    Shifting by the first value first keeps the rounding of the mean from passing for
+    variance: ten times 0.1 must have none.
+    """
+    first = np.take(values, [0], axis=axis)
+    shifted = values - first
+    mean = np.squeeze(first, axis) + shifted.mean(axis=axis)
+    return mean, shifted.var(axis=axis, ddof=1), values.shape[axis]
+
+
+def _pairs(x: ArrayLike, y: ArrayLike) -> Array:
+    x, y = _sample(x, "x"), _sample(y, "y")
+    if len(x) != len(y):
+        raise InputError(f"x has {len(x)} values and y has {len(y)}: they cannot be paired")
+    return x - y
+
+
+def _sample(x: ArrayLike, name: str) -> Array:
+    values = _values(x, name, at_least=2)
+    if values.ndim != 1:
+        raise InputError(f"{name} must be a list of values, not of shape {values.shape}")
+    return values
+
+
+def _values(x: ArrayLike, name: str, *, at_least: int, axis: int = 0) -> Array:
+    try:
+        values = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must hold numbers: {error}") from None
+    if values.ndim == 0 or not -values.ndim <= axis < values.ndim:
+        raise InputError(f"{name} of shape {values.shape} has no axis {axis}")
+    if values.size == 0:
+        raise InputError(f"{name} is empty")
+    bad = values.size - np.count_nonzero(np.isfinite(values))
+    if bad:
+        raise InputError(f"{name} has {bad} of {values.size} values that are NaN or infinite")
+    if values.shape[axis] < at_least:
+        raise InputError(f"{name} needs at least {at_least} values, not {values.shape[axis]}")
+    return values
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise InputError(f"level must lie between 0 and 1, not {level!r}")
+
+
+def _scalar(value: Any) -> Any:
+    return value if np.ndim(value) else float(value)
