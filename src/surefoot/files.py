@@ -1,0 +1,175 @@
+"""The one way surefoot puts bytes on disk, and the one JSON dialect it writes and reads."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+import os
+import secrets
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+
+from surefoot.errors import InputError, RunError
+
+TEMPORARY = ".tmp"
+
+
+def atomic_write(path: str | os.PathLike[str], data: bytes) -> Path:
+    """Write `data` to `path` so that a reader, or a crash, sees the old file or the new one.
+
+    The bytes go to a temporary file beside the target, are flushed and synced, and take the
+    target's name in one rename; the directory is synced so that the rename survives too.
+    Missing parent directories are made. Anything that prevents it raises `RunError` and
+    leaves the old file as it was.
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{TEMPORARY}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # O_EXCL: two writers never share a temporary file. 0o666: the user's umask decides.
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        _sync_directory(path.parent)
+    except OSError as error:
+        _discard(temporary)
+        raise RunError(f"cannot write {path}: {error.strerror or error}") from error
+    except BaseException:  # Ctrl-C in the middle of a write leaves no litter either
+        _discard(temporary)
+        raise
+    return path
+
+
+def discard_temporaries(directory: str | os.PathLike[str]) -> int:
+    """Remove what writes of a killed process left behind in `directory`; says how many."""
+    stale = list(Path(directory).glob(f".*{TEMPORARY}"))
+    for path in stale:
+        _discard(path)
+    return len(stale)
+
+
+def _discard(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
+def _sync_directory(directory: Path) -> None:
+    if os.name == "nt":  # Windows has no handle to a directory that could be synced
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """The content of a file, or an `InputError` that names it."""
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def plain(value: Any, *, types: bool = False, where: str = "value") -> Any:
+    """`value` as what JSON knows: dict with text keys, list, text, int, float, bool, None.
+
+    Dataclasses become dicts of their fields (with `types` they also say their class under
+    "type", so that two configurations that differ only in a policy's class differ), arrays
+    become lists. JSON has no number for them, so NaN becomes null and the infinities
+    become the texts "inf" and "-inf", which `float` reads back. Nothing is rounded.
+    """
+    if value is None or (isinstance(value, bool | int | str) and not isinstance(value, Enum)):
+        return value
+    if isinstance(value, float | np.floating):
+        return _number(float(value))
+    if isinstance(value, Enum):
+        return plain(value.value, types=types, where=where)
+    if isinstance(value, np.bool_ | np.integer):
+        return value.item()
+    if isinstance(value, PurePath):
+        return portable_path(value)
+    if isinstance(value, Mapping):
+        return _plain_mapping(value, types, where)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _plain_dataclass(value, types, where)
+    if isinstance(value, list | tuple):
+        return [plain(v, types=types, where=f"{where}[{i}]") for i, v in enumerate(value)]
+    if isinstance(value, set | frozenset):  # sorted: a set has no order of its own
+        return sorted((plain(v, types=types, where=where) for v in value), key=repr)
+    if hasattr(value, "__array__"):
+        array = np.asarray(value)
+        if array.dtype.kind in "biufU":
+            return plain(array.tolist(), types=types, where=where)
+    raise InputError(f"{where} is a {type(value).__name__}, which cannot be stored as JSON")
+
+
+def _number(value: float) -> float | str | None:
+    if math.isfinite(value):
+        return value
+    return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+
+
+def _plain_mapping(value: Mapping[Any, Any], types: bool, where: str) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, item in value.items():
+        if isinstance(key, Enum):
+            key = key.value
+        if not isinstance(key, str | int | float | np.integer | np.floating):
+            raise InputError(f"{where} has the key {key!r}: keys must be text or numbers")
+        name = key if isinstance(key, str) else str(key.item() if hasattr(key, "item") else key)
+        if name in out:
+            raise InputError(f"{where} has two keys that both read {name!r}")
+        out[name] = plain(item, types=types, where=f"{where}.{name}")
+    return out
+
+
+def _plain_dataclass(value: Any, types: bool, where: str) -> dict[str, Any]:
+    fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    named = {"type": type(value).__name__} if types else {}
+    return named | _plain_mapping(fields, types, where)
+
+
+def portable_path(path: PurePath | str) -> str:
+    """A path without the machine in it: relative to the working directory, or the last part."""
+    given = Path(os.path.expanduser(path))
+    if given.is_absolute():
+        try:
+            given = given.relative_to(Path.cwd())
+        except ValueError:
+            return given.name
+    hidden = ".." in given.parts or given.as_posix().startswith("~")  # ~ of an unknown user
+    return given.name if hidden else given.as_posix()
+
+
+def json_bytes(value: Any, *, types: bool = False, where: str = "value") -> bytes:
+    """Strict JSON, keys sorted, one trailing newline: equal content gives equal bytes."""
+    content = plain(value, types=types, where=where)
+    text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return (text + "\n").encode()
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Read strict JSON, or say where the file is damaged."""
+    data = read_bytes(path)
+    try:
+        return json.loads(data.decode(), parse_constant=_refuse_constant)
+    except RecursionError:
+        raise InputError(f"{path}: is nested too deeply to be one of our files") from None
+    except ValueError as error:  # JSONDecodeError and UnicodeDecodeError are both one
+        raise InputError(f"{path}: is not valid JSON ({error})") from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
