@@ -1,0 +1,1 @@
+"""The paper's experiments, and the ground they share: run directories, claims, figures."""
