@@ -38,10 +38,11 @@ SAME = Claim(
 
 
 def test_the_evidence_carries_the_intervals_and_their_level():
-    assert TOP.evidence == (
-        "share of the last 100 episodes over the top row; SSD 0.983 [0.979, 0.987]; "
-        "greedy 0.670 [0.620, 0.720] (90% interval)"
-    )
+    assert TOP.evidence == [
+        "share of the last 100 episodes over the top row",
+        "SSD 0.983 [0.979, 0.987]",
+        "greedy 0.670 [0.620, 0.720] (90% interval)",
+    ]
 
 
 def test_markdown_is_a_table_whatever_the_text():
@@ -53,7 +54,7 @@ def test_markdown_is_a_table_whatever_the_text():
     assert {line.replace("\\|", "").count("|") for line in table} == {6}
     assert "QR \\| WGF \\*equal\\*" in table[3]
     assert "differs in size" in table[3]
-    assert "SSD 0.983 [0.979, 0.987]" in table[2]
+    assert "<br>SSD 0.983 [0.979, 0.987]<br>" in table[2]
     assert "**reproduced**" in table[2]
 
 

@@ -53,19 +53,19 @@ class Claim:
             raise InputError(f"claim {self.id!r} is {self.verdict}: a reason must be given")
 
     @property
-    def evidence(self) -> str:
-        """`measured` with its intervals, in one line."""
+    def evidence(self) -> list[str]:
+        """`measured`, then each interval on a line of its own."""
         numbers = [
             f"{name} {interval}".strip()
             + (f" ({interval.level:.0%} interval)" if interval.level != 0.95 else "")
             for name, interval in self.intervals.items()
         ]
-        return "; ".join([self.measured, *numbers])
+        return [self.measured, *numbers]
 
-    def row(self) -> tuple[str, str, str, str, str]:
-        """The cells under `HEADER`."""
-        where = f"{self.id} (section {self.section})"
-        return where, self.paper, self.evidence, self.verdict, self.reason
+    def row(self) -> tuple[list[str], ...]:
+        """The cells under `HEADER`, each a list of lines."""
+        where = [self.id, f"section {self.section}"]
+        return where, [self.paper], self.evidence, [self.verdict], [self.reason]
 
     def as_dict(self) -> dict[str, Any]:
         content = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -124,8 +124,9 @@ def to_markdown(claims: Iterable[Claim]) -> str:
     claims = checked(claims)
     lines = [f"{tally(claims)}.", "", _markdown_row(HEADER), "|" + "---|" * len(HEADER)]
     for claim in claims:
-        where, paper, evidence, verdict, reason = map(_escape, claim.row())
-        lines.append(_markdown_row((where, paper, evidence, f"**{verdict}**", reason)))
+        cells = ["<br>".join(map(_escape, cell)) for cell in claim.row()]
+        cells[3] = f"**{cells[3]}**"
+        lines.append(_markdown_row(cells))
     return "\n".join(lines) + "\n"
 
 
@@ -152,7 +153,7 @@ def to_table(claims: Iterable[Claim], title: str | None = None) -> Table:
         table.add_column(name, ratio=ratio, overflow="fold")
     for claim in claims:
         # Text and not str: an interval's brackets must not be read as markup.
-        cells = [Text(cell) for cell in claim.row()]
+        cells = [Text("\n".join(cell)) for cell in claim.row()]
         cells[3].stylize(f"bold {COLOURS[claim.verdict]}")
         table.add_row(*cells)
     return table
