@@ -1,0 +1,52 @@
+"""Optimal transport on the line and the proximal steps built on it."""
+
+from surefoot.transport.couplings import TRANSPORTS, Debiased, Entropic, Exact, Transport
+from surefoot.transport.flow import Flow, jko_flow
+from surefoot.transport.potentials import POTENTIALS, Bellman, Energy, Potential, midpoints
+from surefoot.transport.proximal import (
+    NAMED_LOSSES,
+    SOLVERS,
+    ProximalStep,
+    project,
+    proximal_loss,
+    proximal_step,
+)
+from surefoot.transport.sinkhorn import (
+    ANNEALING,
+    Options,
+    Sinkhorn,
+    divergence,
+    entropic_cost,
+    exact_cost,
+    plan,
+    sinkhorn,
+)
+
+__all__ = [
+    "ANNEALING",
+    "NAMED_LOSSES",
+    "POTENTIALS",
+    "SOLVERS",
+    "TRANSPORTS",
+    "Bellman",
+    "Debiased",
+    "Energy",
+    "Entropic",
+    "Exact",
+    "Flow",
+    "Options",
+    "Potential",
+    "ProximalStep",
+    "Sinkhorn",
+    "Transport",
+    "divergence",
+    "entropic_cost",
+    "exact_cost",
+    "jko_flow",
+    "midpoints",
+    "plan",
+    "project",
+    "proximal_loss",
+    "proximal_step",
+    "sinkhorn",
+]
