@@ -151,8 +151,13 @@ def dominant_set(
     if curve is None:
         matrix = dominance_matrix(z, order, tolerance, weights=weights, assume_sorted=assume_sorted)
         return xp.all(matrix, axis=-1)
+    return nowhere_below(xp, curve, tolerance + slack)
+
+
+def nowhere_below(xp: Any, curve: Array, slack: Array | float) -> Array:
+    """True for each curve `[..., A, N]` that keeps within `slack` of the highest everywhere."""
     highest = xp.max(curve, axis=-2, keepdims=True)
-    return xp.all(curve - highest >= -(tolerance + slack), axis=-1)
+    return xp.all(curve - highest >= -slack, axis=-1)
 
 
 def _curves(

@@ -1,0 +1,51 @@
+"""Exploration around any policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+
+from surefoot import _array
+from surefoot.errors import InputError
+from surefoot.policies.base import DecidedBy, Decision, Policy, View, draw
+from surefoot.policies.risk import Greedy
+
+
+@dataclass(frozen=True)
+class Explore(Policy):
+    """With probability `explore` any feasible action, else what `policy` decides.
+
+    The reasons (ties, margin, violations) stay those of `policy`, so that they can be counted
+    whether or not an exploratory step came in between.
+    """
+
+    policy: Policy = field(default_factory=Greedy)
+    explore: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not _array.is_traced(self.explore) and not 0 <= self.explore <= 1:
+            raise InputError(f"explore = {self.explore}: it is a probability")
+        object.__setattr__(self, "tolerance", self.policy.tolerance)
+
+    def choose(self, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return self.policy.choose(view, key)
+
+    def decide(
+        self,
+        z: jax.Array,
+        key: jax.Array,
+        mask: jax.Array | None = None,
+        *,
+        assume_sorted: bool = False,
+    ) -> Decision:
+        key_policy, key_coin, key_action = jax.random.split(key, 3)
+        inner = self.policy.decide(z, key_policy, mask, assume_sorted=assume_sorted)
+        feasible = jnp.ones(z.shape[0], bool) if mask is None else jnp.asarray(mask, bool)
+        strays = jax.random.uniform(key_coin) < self.explore
+        return inner._replace(
+            action=jnp.where(strays, draw(feasible, key_action), inner.action),
+            decided_by=jnp.where(strays, DecidedBy.EXPLORATION, inner.decided_by),
+            candidates=jnp.where(strays, feasible, inner.candidates),
+        )
