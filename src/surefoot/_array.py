@@ -12,13 +12,12 @@ from typing import Any
 
 import array_api_compat as compat
 import jax
+import jax.numpy as jnp
 
 from surefoot._sorting import network_sort
 from surefoot.errors import InputError
 
 Array = Any  # any array of the array API standard: NumPy, JAX, torch, ...
-
-_MATMUL_MAX = 512  # up to here a triangular product beats XLA's cumulative sum (measured)
 
 
 def namespace(**arrays: Array | None) -> Any:
@@ -141,12 +140,23 @@ def take(xp: Any, x: Array, indices: Array) -> Array:
 
 
 def cumsum(xp: Any, x: Array) -> Array:
-    """Cumulative sum along the last axis; in JAX as a product with a triangle of ones."""
-    n = x.shape[-1]
-    if compat.is_jax_array(x) and n <= _MATMUL_MAX:
-        triangle = xp.triu(xp.ones((n, n), dtype=x.dtype))
-        return jax.numpy.matmul(x, triangle, precision="highest")
-    return xp.cumulative_sum(x, axis=-1)
+    """Cumulative sum along the last axis; in JAX by doubling shifts, see `_prefix_sum`."""
+    return _prefix_sum(x) if compat.is_jax_array(x) else xp.cumulative_sum(x, axis=-1)
+
+
+@jax.jit
+def _prefix_sum(x: Array) -> Array:
+    """Add the row to itself shifted by 1, 2, 4, ...: log N vectorised passes.
+
+    Three times faster than XLA's cumulative sum on the rows met here, faster than a product with
+    a triangle of ones, and unlike that product bit for bit the same whatever the batch width.
+    """
+    shift = 1
+    while shift < x.shape[-1]:
+        x = jnp.concatenate([x[..., :shift], x[..., shift:] + x[..., :-shift]], axis=-1)
+        x = jax.lax.optimization_barrier(x)  # fused passes would each repeat the ones before
+        shift *= 2
+    return x
 
 
 def count_below(xp: Any, rows: Array, levels: Array) -> Array:

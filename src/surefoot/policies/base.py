@@ -11,6 +11,7 @@ dispersion that is to be seen.
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -56,6 +57,7 @@ class View(NamedTuple):
     z: jax.Array  # [A, N] ascending
     curve: jax.Array  # [A, N] F^-2 at the breakpoints
     mean: jax.Array  # [A]
+    lag: jax.Array  # [A] how far the curve falls below the highest one where it falls most
     mask: jax.Array  # [A] bool
 
 
@@ -105,29 +107,99 @@ def look(z: jax.Array, mask: jax.Array | None, assume_sorted: bool) -> View:
         raise InputError(f"z has shape {z.shape}: a policy takes [A, N]; use jax.vmap for batches")
     z = _array.as_float(jnp, z)
     z = z if assume_sorted else network_sort(z)
-    curve = _array.cumsum(jnp, z) / z.shape[-1]
     if mask is None:
-        return View(z, curve, curve[:, -1], jnp.ones(z.shape[0], bool))
+        mask = jnp.ones(z.shape[0], bool)
+        return View(z, _curve(z, 0.0), *_mean_and_lag(z, 0.0), mask)
     mask = jnp.asarray(mask, bool)
     if mask.shape != z.shape[:1]:
         raise InputError(f"mask has shape {mask.shape}, there are {z.shape[0]} actions")
     if not _array.is_traced(mask) and not bool(mask.any()):
         raise InputError("mask leaves no feasible action")
-    low = jnp.finfo(z.dtype).min / 8
-    return View(z, jnp.where(mask[:, None], curve, low), jnp.where(mask, curve[:, -1], low), mask)
+    start = jnp.where(mask, 0.0, jnp.finfo(z.dtype).min / 8)
+    return View(z, _curve(z, start), *_mean_and_lag(z, start), mask)
+
+
+def _mean_and_lag(z: jax.Array, start: jax.Array | float) -> tuple[jax.Array, jax.Array]:
+    """Mean and lag of each action in one pass over the particles, no curve kept.
+
+    The partial sums are added one particle after the other and divided last, so that no batch
+    width, vector width or fused multiply-add changes a bit.
+    """
+    actions, particles = z.shape
+
+    def add(j: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        total, lag = state
+        total = total + jax.lax.dynamic_index_in_dim(z, j, axis=1, keepdims=False)
+        short = largest(total) - total
+        return total, jnp.where(short > lag, short, lag)
+
+    zero = jnp.zeros(actions, z.dtype)
+    total, lag = jax.lax.fori_loop(0, particles, add, (zero + start, zero))
+    return total / particles, lag / particles
+
+
+def _curve(z: jax.Array, start: jax.Array | float) -> jax.Array:
+    """`F^-2` at the breakpoints, by the same additions in the same order."""
+
+    def add(total: jax.Array, column: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return total + column, total + column
+
+    first = jnp.zeros(z.shape[0], z.dtype) + start
+    curve = jax.lax.scan(add, first, z.T)[1].T / z.shape[1]
+    # Fused with a later difference this division would round differently in other batch widths.
+    return jax.lax.optimization_barrier(curve)
 
 
 def near_best(score: jax.Array, mask: jax.Array, tolerance: float) -> jax.Array:
     """Feasible actions within the tolerance of the best score."""
     score = jnp.where(mask, score, -jnp.inf)
-    return mask & (score >= jnp.max(score) - tolerance)
+    return mask & (score >= largest(score) - tolerance)
 
 
 def draw(candidates: jax.Array, key: jax.Array) -> jax.Array:
     """One of the candidates, uniformly: the k-th true entry for a uniform k."""
-    ranks = _array.cumsum(jnp, candidates.astype(jnp.float32))
-    k = jnp.floor(jax.random.uniform(key) * ranks[-1])
-    return jnp.argmax(ranks > jnp.minimum(k, ranks[-1] - 1)).astype(jnp.int32)
+    number = count(candidates)
+    k = jnp.minimum((_uniform(key) * number).astype(jnp.int32), number - 1)
+    if candidates.shape[0] > FEW:
+        passed = jnp.cumsum(candidates.astype(jnp.int32))
+        return jnp.argmax(passed > k).astype(jnp.int32)
+    passed, action = jnp.int32(0), jnp.int32(0)
+    for candidate in candidates:  # as long as k candidates have not been passed, go on
+        passed = passed + candidate.astype(jnp.int32)
+        action = action + (passed <= k).astype(jnp.int32)
+    return action
+
+
+FEW = 32  # up to so many actions are folded one by one: XLA fuses that, but no reduction
+
+
+def largest(x: jax.Array) -> jax.Array:
+    """The maximum over the actions `[A]`."""
+    if x.shape[0] > FEW:
+        return jnp.max(x)
+    return functools.reduce(lambda a, b: jnp.where(b > a, b, a), x)
+
+
+def count(x: jax.Array) -> jax.Array:
+    """How many of the actions `[A]` are true."""
+    if x.shape[0] > FEW:
+        return jnp.sum(x, dtype=jnp.int32)
+    return functools.reduce(jnp.add, x.astype(jnp.int32))
+
+
+def _uniform(key: jax.Array) -> jax.Array:
+    """One number in [0, 1) from a key: its words through MurmurHash3's finaliser, 24 bits kept.
+
+    `jax.random.uniform` runs Threefry as a loop of small kernels, which here costs as much as
+    comparing all actions. Split keys are random words already; the hash serves plain seeds.
+    """
+    words = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
+    hashed = jnp.uint32(0x9E3779B9)
+    for word in words.reshape(-1):
+        hashed = (hashed ^ word) * jnp.uint32(0x85EBCA6B)
+        hashed = (hashed ^ (hashed >> 13)) * jnp.uint32(0xC2B2AE35)
+        hashed = hashed ^ (hashed >> 16)
+    return (hashed >> 8).astype(jnp.float32) * jnp.float32(2**-24)
 
 
 def _shortfall(curve: jax.Array) -> jax.Array:

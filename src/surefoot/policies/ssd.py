@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from surefoot.dominance import nowhere_below
 from surefoot.errors import unknown
-from surefoot.policies.base import DecidedBy, Policy, View, near_best
+from surefoot.policies.base import DecidedBy, Policy, View, count, near_best
 
 UNDECIDED = ("greedy", "least_violation", "lexicographic")
 
@@ -39,22 +38,21 @@ class SSD(Policy):
             raise unknown("undecided", self.undecided, UNDECIDED)
 
     def choose(self, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        dominant = nowhere_below(jnp, view.curve, self.tolerance) & view.mask
-        count = jnp.sum(dominant)
+        dominant = (view.lag <= self.tolerance) & view.mask  # eq. 6, for all others at once
+        number = count(dominant)
         decided_by = jnp.where(
-            count == 1,
+            number == 1,
             DecidedBy.DOMINANCE,
-            jnp.where(count > 1, DecidedBy.TIE_BREAK, DecidedBy.FALLBACK),
+            jnp.where(number > 1, DecidedBy.TIE_BREAK, DecidedBy.FALLBACK),
         )
-        return jnp.where(count > 0, dominant, self._fallback(view)), decided_by
+        return jnp.where(number > 0, dominant, self._fallback(view)), decided_by
 
     def _fallback(self, view: View) -> jax.Array:
         greedy = near_best(view.mean, view.mask, self.tolerance)
         if self.undecided == "greedy":
             return greedy
         if self.undecided == "least_violation":
-            highest = jnp.max(view.curve, axis=0)
-            return near_best(-jnp.max(highest - view.curve, axis=-1), view.mask, self.tolerance)
+            return near_best(-view.lag, view.mask, self.tolerance)
 
         def narrow(left: jax.Array, level: jax.Array) -> tuple[jax.Array, None]:
             return near_best(level, left, self.tolerance), None
