@@ -1,0 +1,109 @@
+"""The hyper-parameters of a tabular agent."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from surefoot.errors import InputError, unknown
+from surefoot.policies import SSD, Greedy, Policy, policy_named
+from surefoot.transport import POTENTIALS, SOLVERS, TRANSPORTS
+
+LOSSES = ("wgf", "qr", "q-learning", "sarsa")
+TARGETS = ("sample", "mixture")
+
+
+@dataclass(frozen=True)
+class TabularConfig:
+    """Algorithm 1 and its relatives. Policies may be given by name, such as "cvar:0.25"."""
+
+    loss: str = "wgf"
+    """wgf (proximal step), qr (quantile Huber), q-learning or sarsa (one scalar per pair)."""
+    targets: str = "mixture"
+    """sample: one transition at a time, the paper's letter. mixture: the last `memory` of the pair."""
+    memory: int = 32
+    """K, how many transitions of a pair a mixture target pools."""
+    particles: int = 16
+    """N, particles per state and action (one for q-learning and sarsa)."""
+    gamma: float = 1.0
+    """Discount."""
+    step_size: float = 1.0
+    """h, the time step of the proximal operator (wgf)."""
+    transport: str = "exact"
+    """exact, divergence or sinkhorn (the paper): what holds particles to their last place (wgf)."""
+    potential: str = "bellman"
+    """bellman (the paper) or energy (proximal quantile regression) (wgf)."""
+    solver: str = "fixed_point"
+    """fixed_point or gradient (the paper) (wgf)."""
+    learning_rate: float = 0.5
+    """Step of qr, q-learning and sarsa."""
+    decay: float = 0.0
+    """The learning rate at a pair's n-th visit is `learning_rate / n^decay`."""
+    kappa: float = 1.0
+    """Where the quantile Huber loss turns from quadratic to linear (qr)."""
+    behaviour: Policy | str = field(default_factory=SSD)
+    """Gathers the data, with exploration around it."""
+    target: Policy | str = field(default_factory=lambda: Greedy(tolerance=0.0))
+    """Chooses a* in the target; "behaviour" learns on-policy from the action really taken."""
+    evaluation: Policy | str = field(default_factory=SSD)
+    """Acts when the agent is asked to, without exploration."""
+    explore: float = 0.1
+    """Probability of a uniformly random action while gathering data."""
+    horizon: int = 500
+    """Steps after which an episode is cut off (the value still bootstraps)."""
+    initial_std: float = 0.0
+    """Particles start at 0, or drawn from N(0, initial_std)."""
+
+    def __post_init__(self) -> None:
+        for name, known in (
+            ("loss", LOSSES),
+            ("targets", TARGETS),
+            ("transport", TRANSPORTS),
+            ("potential", tuple(POTENTIALS)),
+            ("solver", SOLVERS),
+        ):
+            if getattr(self, name) not in known:
+                raise unknown(name, getattr(self, name), known)
+        for name in ("behaviour", "evaluation"):
+            object.__setattr__(self, name, policy_named(getattr(self, name)))
+        if self.loss == "sarsa":
+            object.__setattr__(self, "target", "behaviour")
+        if self.target != "behaviour":
+            object.__setattr__(self, "target", policy_named(self.target))
+        if self.scalar:
+            object.__setattr__(self, "particles", 1)
+            object.__setattr__(self, "targets", "sample")
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
+        for name in ("memory", "particles", "horizon"):
+            if not (isinstance(getattr(self, name), int) and getattr(self, name) >= 1):
+                raise InputError(f"{name} = {getattr(self, name)}: it must be a whole number >= 1")
+        for name in ("step_size", "learning_rate", "kappa"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise InputError(f"{name} = {value}: it must be positive")
+        for name in ("gamma", "explore"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} = {getattr(self, name)}: it must lie in [0, 1]")
+        if self.loss == "qr" and self.learning_rate > self.kappa:
+            raise InputError(
+                f"learning_rate = {self.learning_rate} above kappa = {self.kappa}: "
+                "quantile steps would overtake each other"
+            )
+        for name in ("initial_std", "decay"):
+            if not getattr(self, name) >= 0:
+                raise InputError(f"{name} = {getattr(self, name)}: it must not be negative")
+
+    @property
+    def scalar(self) -> bool:
+        return self.loss in ("q-learning", "sarsa")
+
+    @property
+    def on_policy(self) -> bool:
+        return self.target == "behaviour"
+
+    @property
+    def pooled(self) -> int:
+        """Transitions in one target."""
+        return self.memory if self.targets == "mixture" else 1
