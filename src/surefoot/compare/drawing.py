@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surefoot.compare.result import Array, Comparison
-from surefoot.experiments.plotting import Style, legend, new_figure, styles
+from surefoot.experiments.plotting import Style, new_figure, styles
 from surefoot.particles import cumulative_quantile
 
 if TYPE_CHECKING:
@@ -31,7 +31,11 @@ def draw(comparison: Comparison) -> Figure:
     _dominance(axes[0, 1], samples, looks)
     _tail(axes[1, 0], samples, looks)
     _dispersion(axes[1, 1], samples, looks)
-    legend(axes[0, 0], loc="upper left")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=min(len(names), 6), frameon=False,
+        handlelength=3.2,
+    )  # fmt: skip
     return figure
 
 

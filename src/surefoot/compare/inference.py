@@ -117,15 +117,16 @@ class _Draws(NamedTuple):
     paired: bool
 
     def chunks(self) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
-        rng = np.random.default_rng(self.seed)
+        # A stream for each sample: what is drawn does not hang on the size of the chunks.
+        rng_x, rng_y = map(np.random.default_rng, np.random.SeedSequence(self.seed).spawn(2))
         chunk = max(1, _CHUNK // (self.n + self.m))
         for start in range(0, self.resamples, chunk):
             rows = min(chunk, self.resamples - start)
-            from_x = rng.integers(self.n, size=(rows, self.n), dtype=np.int32)
+            from_x = rng_x.integers(self.n, size=(rows, self.n), dtype=np.int32)
             if self.paired:
                 yield from_x, from_x
             else:
-                yield from_x, rng.integers(self.m, size=(rows, self.m), dtype=np.int32)
+                yield from_x, rng_y.integers(self.m, size=(rows, self.m), dtype=np.int32)
 
 
 class _Supremum(NamedTuple):

@@ -142,10 +142,10 @@ class Comparison:
                 f"after Holm's correction over {tests} ordered pairs: take at least {needed}"
             )
         smallest = min(self.summaries, key=lambda s: s.n)
-        if smallest.n < 30:
+        if smallest.n < 20:
             notes.append(
-                f"{smallest.name} has {smallest.n} values: the test is only trustworthy from "
-                "about 30 on"
+                f"{smallest.name} has {smallest.n} values: the test keeps its level from about "
+                "20 values on"
             )
         return tuple(notes)
 
