@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -145,6 +145,7 @@ class Actor:
         return masks
 
 
+@lru_cache(maxsize=64)  # actors with equal policies share what was compiled
 def _batched(policy: Policy) -> Callable[..., Decision]:
     return jax.jit(jax.vmap(partial(policy.decide, assume_sorted=True)))
 
