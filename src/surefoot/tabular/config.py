@@ -20,7 +20,7 @@ class TabularConfig:
     loss: str = "wgf"
     """wgf (proximal step), qr (quantile Huber), q-learning or sarsa (one scalar per pair)."""
     targets: str = "mixture"
-    """sample: one transition at a time, the paper's letter. mixture: the last `memory` of the pair."""
+    """sample: one transition, the paper's letter. mixture: the last `memory` of the pair."""
     memory: int = 32
     """K, how many transitions of a pair a mixture target pools."""
     particles: int = 16

@@ -19,7 +19,7 @@ from surefoot.errors import InputError, RunError
 from surefoot.mdp.tabular import TabularMDP, reset
 from surefoot.mdp.tabular import step as mdp_step
 from surefoot.policies import DecidedBy, Decision
-from surefoot.progress import progress
+from surefoot.progress import Mode, progress
 from surefoot.tabular.algorithm import Table, Transition, behave, initial_table, update
 from surefoot.tabular.config import TabularConfig
 
@@ -118,12 +118,15 @@ def one_step(config: TabularConfig, mdp: TabularMDP, measure: Measure | None, ru
         episodes=run.episodes.at[line].set(jnp.where(done, tally, run.episodes[line])),
         fault=jnp.where(active & ~healthy, run.steps, run.fault),
     )
-    small = [f for f in Run._fields if f not in ("table", "episodes")]
-    frozen = {f: jnp.where(active, getattr(following, f), getattr(run, f)) for f in small}
-    # A faulty trial stays where the fault happened, so that it can be named.
-    still = (following.fault >= 0) & active
-    frozen["state"] = jnp.where(still, run.state, frozen["state"])
-    return following._replace(**frozen)
+    # The table and the counts were only written where active; all else is small. A faulty trial
+    # stays where the fault happened, so that it can be named.
+    kept = jax.tree.map(
+        lambda new, old: jnp.where(active, new, old),
+        following._replace(table=None, episodes=None),  # type: ignore[arg-type]
+        run._replace(table=None, episodes=None),  # type: ignore[arg-type]
+    )
+    state = jnp.where((following.fault >= 0) & active, run.state, kept.state)
+    return kept._replace(table=table, episodes=following.episodes, state=state)
 
 
 @partial(jax.jit, static_argnums=(0, 2, 3), donate_argnums=(4,))
@@ -155,8 +158,9 @@ def train_trials(
     extra: int = 0,
     chunk: int = 500,
     description: str = "training",
+    quiet: bool = False,
 ) -> Run:
-    """Train every trial for `episodes` episodes; progress on the terminal."""
+    """Train every trial for `episodes` episodes; progress on the terminal unless `quiet`."""
     if episodes < 1:
         raise InputError(f"episodes = {episodes}: there must be at least one")
     numbers = range(trials) if isinstance(trials, int) else trials
@@ -165,8 +169,10 @@ def train_trials(
     mdp = mdp.to_jax()
     runs = start_runs(config, mdp, episodes, trial_keys(seed, numbers), extra)
     done = 0
-    with progress(episodes * len(numbers), description, unit="episodes") as task:
-        while done < episodes * len(numbers):
+    total = episodes * len(numbers)
+    mode: Mode = "silent" if quiet else "auto"
+    with progress(total, description, unit="episodes", mode=mode) as task:
+        while done < total:
             runs = advance(config, mdp, measure, chunk, runs)
             raise_faults(runs, numbers)
             now = int(np.sum(np.asarray(runs.episode)))

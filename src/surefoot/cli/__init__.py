@@ -1,0 +1,63 @@
+"""The command line. Every command is a module with `main(words) -> exit code`, loaded on use."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+from surefoot.errors import SurefootError, unknown
+
+COMMANDS = {
+    "demo": "see the sure path being taken: a small run of the main experiment",
+    "compare": "compare columns of returns by stochastic dominance, with a test",
+    "reproduce": "run an experiment of the paper, or all of them",
+}
+INTERRUPTED = 130
+
+
+def main(words: list[str] | None = None) -> int:
+    """0 done, 1 failed, 2 wrong use or input, 3 a run had to stop, 130 interrupted."""
+    words = sys.argv[1:] if words is None else words
+    if not words or words[0] in ("-h", "--help"):
+        print(_help())
+        return 0 if words else 2
+    if words[0] == "--version":
+        from surefoot import __version__
+
+        print(f"surefoot {__version__}")
+        return 0
+    try:
+        if words[0] not in COMMANDS:
+            raise unknown("command", words[0], COMMANDS)
+        return importlib.import_module(f"surefoot.cli.{words[0]}").main(words[1:])
+    except SurefootError as error:
+        print(f"surefoot: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("surefoot: interrupted; what was finished is kept", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {text}" for name, text in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: surefoot COMMAND [--help] ...",
+            "",
+            "Risk-aware distributional RL by second-order stochastic dominance.",
+            "",
+            *lines,
+            "",
+            "surefoot COMMAND --help shows the options of a command and their defaults.",
+        ]
+    )
+
+
+def run() -> None:
+    """The installed script."""
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""`surefoot demo`: a reduced risky cliff, the table, the paths, where the figures are."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from surefoot.cli.options import parse
+from surefoot.experiments.risky_cliff import Config, Results, learned_particles, run
+from surefoot.experiments.risky_cliff.cells import grid_of, mdp_of
+from surefoot.experiments.risky_cliff.figures import label_of
+from surefoot.experiments.store import RunDir
+from surefoot.mdp import draw_path, greedy_path, noisy_states
+
+
+@dataclass(frozen=True)
+class Options:
+    trials: int = 16
+    """Independent trials of each policy."""
+    episodes: int = 300
+    """Episodes of each trial."""
+    seed: int = 0
+    """Seed of all trials."""
+    out: Path = Path("runs/demo")
+    """Where figures, tables and summary.json go."""
+
+
+def main(words: list[str]) -> int:
+    options = parse(Options, words, "surefoot demo", "A small run of the main experiment.")
+    config = Config(
+        trials=options.trials,
+        episodes=options.episodes,
+        seed=options.seed,
+        losses=("wgf-mixture",),
+        checks=(),
+        tolerances=(),
+        last=min(100, options.episodes),
+    )
+    console = Console()
+    console.print(
+        "Two paths around a cliff are worth the same on average: along the edge with random "
+        "rewards, or over the top row with certain ones. Five policies gather data while the "
+        f"same greedy target is learned ({options.trials} trials, {options.episodes} episodes)."
+    )
+    begin = time.monotonic()
+    run(config, options.out, existing="overwrite")
+    directory = RunDir.open(options.out)
+    results = Results(config, directory)
+    console.print(table(results))
+    for policy in ("ssd", "greedy"):
+        console.print(f"\n{label_of(policy)}, greedy path learned in the first trial:")
+        console.print(drawn_path(results, directory, policy), highlight=False, markup=False)
+    console.print(
+        f"\nFigures, tables and summary.json are in {options.out} "
+        f"({time.monotonic() - begin:.0f} s; the full experiment: surefoot reproduce risky-cliff)"
+    )
+    return 0
+
+
+def table(results: Results) -> Table:
+    made = Table(title=f"last {results.config.last} episodes, mean with 95 % interval")
+    for column in ("behaviour", "over the top row", "steps", "return", "falls per trial"):
+        made.add_column(column)
+    for policy in results.config.policies:
+        cell = results.cell("wgf-mixture", policy)
+        names = ("over_top", "steps", "return", "falls")
+        row = [str(results.interval(cell, name)) for name in names]
+        made.add_row(label_of(policy), *row, style="bold" if policy == "ssd" else "")
+    return made
+
+
+def drawn_path(results: Results, directory: RunDir, policy: str) -> str:
+    config = results.config
+    z = learned_particles(directory, results.cell("wgf-mixture", policy).name)
+    mdp = mdp_of(config)
+    return draw_path(grid_of(config), greedy_path(mdp, z.mean(-1).argmax(-1)), noisy_states(mdp))

@@ -1,0 +1,76 @@
+"""Section 5.4, control in the presence of uncertainty, on the risky cliff."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from surefoot.engine import run_jobs
+from surefoot.experiments.claims import Claim
+from surefoot.experiments.risky_cliff.cells import Outcome, run_cell
+from surefoot.experiments.risky_cliff.config import LOSSES, Cell, Config
+from surefoot.experiments.risky_cliff.figures import draw_figures
+from surefoot.experiments.risky_cliff.results import Results
+from surefoot.experiments.risky_cliff.verdicts import verdicts
+from surefoot.experiments.store import Existing, RunDir
+from surefoot.progress import progress
+
+__all__ = ["LOSSES", "Cell", "Config", "Results", "learned_particles", "run"]
+
+
+def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
+    """Every cell that is not on disk yet, then figures, summary and verdicts."""
+    directory = RunDir.create(out, config, seeds=[config.seed], existing=existing)
+    cells = config.cells()
+    missing = [c for c in cells if not directory.has_table(c.name)]
+    with progress(len(cells), "risky cliff", unit="cells", start=len(cells) - len(missing)) as task:
+        jobs = [(config, cell) for cell in missing]
+        for index, outcome in run_jobs(run_cell, jobs, engine=config.engine):
+            write_outcome(directory, missing[index], outcome)  # on disk before the next one
+            task.advance()
+    results = Results(config, directory)
+    directory.write_summary(results.summary())
+    made = verdicts(results)
+    directory.write_claims(made)
+    draw_figures(results, directory)
+    directory.mark_complete()
+    return made
+
+
+def learned_particles(directory: RunDir, cell: str) -> np.ndarray:
+    """`[S, A, N]` of a cell's first trial."""
+    frame = directory.read_table(f"particles.{cell}")
+    shape = [int(frame[name].to_numpy().max()) + 1 for name in ("state", "action", "particle")]
+    return frame["z"].to_numpy().reshape(shape)
+
+
+def write_outcome(directory: RunDir, cell: Cell, outcome: Outcome) -> None:
+    """The episodes last: their table marks the cell as done."""
+    states, actions, particles = outcome.z.shape
+    where = np.indices((states, actions, particles)).reshape(3, -1)
+    directory.write_table(
+        {
+            "state": where[0],
+            "action": where[1],
+            "particle": where[2],
+            "z": outcome.z.reshape(-1),
+        },
+        f"particles.{cell.name}",
+    )
+    on_path = np.full(states, -1)
+    on_path[outcome.path] = np.arange(outcome.path.size)
+    directory.write_table(
+        {"state": np.arange(states), "visited": outcome.visited, "place_on_path": on_path},
+        f"path.{cell.name}",
+    )
+    directory.write_table(
+        outcome.episodes,
+        cell.name,
+        {
+            "loss": cell.loss,
+            "policy": cell.policy,
+            "tolerance": cell.tolerance,
+            "fork_std": outcome.fork_std,
+        },
+    )

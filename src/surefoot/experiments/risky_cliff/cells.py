@@ -1,0 +1,91 @@
+"""Running one cell: trials in one compiled batch, counts per episode, what was learned."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from surefoot.experiments.risky_cliff.config import Cell, Config
+from surefoot.mdp import ACTION_NAMES, CliffGrid, greedy_path, risky_cliff
+from surefoot.mdp.tabular import TabularMDP
+from surefoot.tabular.algorithm import Transition
+from surefoot.tabular.training import COUNTS, Measure, train_trials
+
+OWN = ("falls", "top_cells")  # counted per episode beside COUNTS
+
+
+class Outcome(NamedTuple):
+    """What one cell leaves behind."""
+
+    episodes: dict[str, np.ndarray]  # columns, one row per trial and episode
+    z: np.ndarray  # [S, A, N] particles of the first trial
+    visited: np.ndarray  # [S] share of trials whose greedy path enters the cell
+    path: np.ndarray  # states of the first trial's greedy path
+    fork_std: dict[str, float]  # learned deviation of each action where the paths part
+
+
+def grid_of(config: Config) -> CliffGrid:
+    return CliffGrid(config.rows, config.columns)
+
+
+def mdp_of(config: Config) -> TabularMDP:
+    return risky_cliff(rows=config.rows, columns=config.columns, sigma=config.sigma)
+
+
+def fork_of(grid: CliffGrid) -> int:
+    """The cell above the start: up leads over the top, right along the cliff."""
+    return grid.state(grid.rows - 2, 0)
+
+
+@lru_cache
+def measure_of(grid: CliffGrid) -> Measure:
+    """Falls, and how often a cell of the top row is entered. Cached: jit compares by identity."""
+    top = np.asarray([grid.is_top_row(s) for s in range(grid.num_states)], np.float32)
+
+    def measure(step: Transition) -> jax.Array:
+        # Only a fall costs this much, and only a fall leads back to the start in one step.
+        fall = (step.reward_t <= -50.0) & (step.obs_t == grid.start)
+        return jnp.stack([fall.astype(jnp.float32), jnp.asarray(top)[step.obs_t]])
+
+    return measure
+
+
+def run_cell(job: tuple[Config, Cell]) -> Outcome:
+    config, cell = job
+    grid, mdp = grid_of(config), mdp_of(config)
+    trials = config.sweep_trials if cell.sweep else config.trials
+    runs = train_trials(
+        config.agent(cell),
+        mdp,
+        episodes=config.episodes,
+        trials=trials,
+        seed=config.seed,
+        measure=measure_of(grid),
+        extra=len(OWN),
+        description=f"{cell.loss}, {cell.policy}, tolerance {cell.tolerance:g}",
+        quiet=config.engine != "serial",
+    )
+    counts = np.asarray(runs.episodes)
+    z = np.asarray(runs.table.z)
+    paths = [greedy_path(mdp, z[i].mean(-1).argmax(-1)).states for i in range(trials)]
+    visited = np.mean([np.isin(np.arange(grid.num_states), path) for path in paths], axis=0)
+    deviation = z[:, fork_of(grid)].std(-1).mean(0)
+    fork_std = dict(zip(ACTION_NAMES, map(float, deviation), strict=True))
+    return Outcome(columns(counts, grid), z[0], visited, np.asarray(paths[0]), fork_std)
+
+
+def columns(counts: np.ndarray, grid: CliffGrid) -> dict[str, np.ndarray]:
+    """Counts `[T, E, F]` as flat columns; an episode over the top entered half of that row."""
+    trials, episodes, _ = counts.shape
+    flat: dict[str, Any] = {
+        "trial": np.repeat(np.arange(trials), episodes),
+        "episode": np.tile(np.arange(episodes), trials),
+    }
+    for i, name in enumerate((*COUNTS, *OWN)):
+        flat[name] = counts[:, :, i].reshape(-1)
+    flat["over_top"] = (flat["top_cells"] >= grid.columns / 2).astype(np.float32)
+    return flat

@@ -1,0 +1,186 @@
+"""The figures of section 5.4: curves per episode, falls, ties, who decided, the path taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surefoot.experiments.plotting import band, legend, new_figure, save_figure, style
+from surefoot.experiments.risky_cliff.cells import grid_of, mdp_of
+from surefoot.experiments.risky_cliff.config import Config
+from surefoot.experiments.risky_cliff.results import Results
+from surefoot.experiments.store import RunDir
+from surefoot.mdp import CliffGrid, noisy_states
+from surefoot.stats import mean_interval
+
+WINDOW = 10  # episodes a curve is averaged over, so that it can be read
+WHO = ("dominance", "score", "tie_break", "fallback", "exploration")
+
+
+def draw_figures(results: Results, run: RunDir) -> None:
+    config = results.config
+    for name, column, label, adding in (
+        ("steps", "steps", "steps per episode", False),
+        ("return", "return", "return per episode", False),
+        ("falls", "falls", "cliff falls so far", True),
+        ("top-row", "over_top", "share of episodes over the top row", False),
+        ("ties", "ties", "steps with several best actions, per episode", False),
+    ):
+        _curves(results, run, name, column, label, adding)
+    _who_decided(results, run)
+    _paths(results, run)
+    if config.tolerances:
+        _sweep(results, run)
+
+
+def label_of(policy: str) -> str:
+    """How a policy is called in legends."""
+    return {"greedy": "ε-greedy", "ssd": "SSD"}.get(policy, policy.replace("cvar:", "CVaR "))
+
+
+def _curves(
+    results: Results, run: RunDir, name: str, column: str, label: str, adding: bool
+) -> None:
+    config = results.config
+    figure, axes = new_figure(
+        1, len(config.losses), size=(4.6 * len(config.losses), 4.0), sharey=True
+    )
+    for ax, loss in zip(np.ravel(axes), config.losses, strict=True):
+        for policy in config.policies:
+            values = results[results.cell(loss, policy)][column]
+            values = np.cumsum(values, axis=1) if adding else _smooth(values)
+            shown = mean_interval(values)
+            x = np.arange(values.shape[1]) + (1 if adding else (WINDOW + 1) / 2)
+            band(ax, x, shown.mean, shown.low, shown.high, label_of(policy), look=style(policy))
+        ax.set_title(loss)
+        ax.set_xlabel("episode")
+        if column in ("steps", "return"):
+            _frame(ax, results, loss, column)
+    np.ravel(axes)[0].set_ylabel(label)
+    legend(np.ravel(axes)[-1])
+    trials = f"mean of {config.trials} trials with 95 % interval"
+    figure.suptitle(trials if adding else f"{trials}, averaged over {WINDOW} episodes", fontsize=10)
+    save_figure(figure, run, name)
+
+
+def _smooth(values: np.ndarray) -> np.ndarray:
+    """Moving average over episodes `[trials, episodes - WINDOW + 1]`."""
+    total = np.cumsum(np.pad(values, ((0, 0), (1, 0))), axis=1)
+    width = min(WINDOW, values.shape[1])
+    return (total[:, width:] - total[:, :-width]) / width
+
+
+def _frame(ax: Any, results: Results, loss: str, column: str) -> None:
+    """Leave the first wild episodes outside, so that the rest can be told apart."""
+    late = np.concatenate(
+        [_smooth(results[results.cell(loss, p)][column])[:, 20:] for p in results.config.policies]
+    )
+    if late.size and column == "steps":
+        ax.set_ylim(10, max(30.0, float(np.percentile(late, 99))))
+    elif late.size:
+        ax.set_ylim(min(-60.0, float(np.percentile(late, 1))), 0)
+
+
+def _who_decided(results: Results, run: RunDir) -> None:
+    config = results.config
+    figure, axes = new_figure(
+        1, len(config.losses), size=(4.6 * len(config.losses), 3.8), sharey=True
+    )
+    for ax, loss in zip(np.ravel(axes), config.losses, strict=True):
+        left = np.zeros(len(config.policies))
+        shares = [results.decided(results.cell(loss, p)) for p in config.policies]
+        for i, who in enumerate(WHO):
+            part = np.asarray([100 * s[who] for s in shares])
+            ax.barh(
+                [label_of(p) for p in config.policies], part, left=left,
+                color=("#0072B2", "#56B4E9", "#E69F00", "#CC79A7", "#BBBBBB")[i],
+                hatch=("", "", "//", "xx", "..")[i], edgecolor="white", label=who.replace("_", "-"),
+            )  # fmt: skip
+            left += part
+        ax.set_title(loss)
+        ax.set_xlabel("share of steps (%)")
+        ax.set_xlim(0, 100)
+        ax.invert_yaxis()
+    handles, labels = np.ravel(axes)[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(WHO), frameon=False)
+    save_figure(figure, run, "who-decided")
+
+
+def _paths(results: Results, run: RunDir) -> None:
+    config = results.config
+    loss = config.losses[0]
+    figure, axes = new_figure(len(config.policies), 1, size=(7.4, 2.35 * len(config.policies)))
+    grid, noisy = grid_of(config), noisy_states(mdp_of(config))
+    for ax, policy in zip(np.ravel(axes), config.policies, strict=True):
+        table = run.read_table(f"path.{results.cell(loss, policy).name}")
+        visited, place = table["visited"].to_numpy(), table["place_on_path"].to_numpy()
+        _grid(ax, grid, noisy, visited)
+        path = np.argsort(place)[(place < 0).sum() :]
+        cells = np.asarray([grid.cell(int(s)) for s in path])
+        ax.plot(cells[:, 1], cells[:, 0], color="#D55E00", lw=2.2, marker=".", ms=7)
+        ax.set_title(
+            f"{label_of(policy)}, {loss}: greedy path of the first trial; "
+            "% of trials through a cell",
+            fontsize=9,
+        )
+    save_figure(figure, run, "paths")
+
+
+def _grid(ax: Any, grid: CliffGrid, noisy: np.ndarray, visited: np.ndarray) -> None:
+    """The grid as a picture: shade by share of trials, cliff dark, noisy cells dotted."""
+    shade = visited.reshape(grid.rows, grid.columns)
+    ax.imshow(shade, cmap="Blues", vmin=0, vmax=1.6, aspect="equal")
+    for state in range(grid.num_states):
+        row, column = grid.cell(state)
+        if grid.is_cliff(state):
+            ax.fill_between([column - 0.5, column + 0.5], row - 0.5, row + 0.5, color="#444444")
+        elif noisy[state]:
+            ax.fill_between(
+                [column - 0.5, column + 0.5], row - 0.5, row + 0.5,
+                facecolor="none", hatch="...", edgecolor="#999999", lw=0,
+            )  # fmt: skip
+        if visited[state] > 0 and not grid.is_cliff(state):
+            ax.text(column, row - 0.28, f"{100 * visited[state]:.0f}", ha="center", fontsize=7)
+    for text, state in (("S", grid.start), ("G", grid.goal)):
+        row, column = grid.cell(state)
+        ax.text(column, row + 0.3, text, ha="center", va="center", weight="bold")
+    ax.set_xticks(range(grid.columns))
+    ax.set_yticks(range(grid.rows))
+    ax.set_ylabel("row")
+    ax.grid(False)
+
+
+def _sweep(results: Results, run: RunDir) -> None:
+    config: Config = results.config
+    cells = [c for c in config.cells() if c.sweep]
+    tolerance = [c.tolerance for c in cells]
+    figure, axes = new_figure(1, 2, size=(9.6, 4.0))
+    left, right = axes[0]
+    shares = [results.interval(c, "over_top") for c in cells]
+    falls = [results.interval(c, "falls") for c in cells]
+    for ax, data, label in (
+        (left, shares, "share of episodes over the top row"),
+        (right, falls, "cliff falls per trial"),
+    ):
+        mean = np.asarray([d.mean for d in data])
+        spread = [[d.mean - d.low for d in data], [d.high - d.mean for d in data]]
+        ax.errorbar(
+            tolerance, mean, yerr=np.asarray(spread), color="#0072B2", marker="o", capsize=3
+        )
+        ax.set_xscale("log")
+        ax.set_xlabel("tie tolerance of SSD (units of return)")
+        ax.set_ylabel(label)
+    ties = [results.summary_of(c)["share_of_ties_decided_by_dominance"] for c in cells]
+    left.plot(tolerance, ties, color="#D55E00", marker="s", ls="--")
+    left.plot([], [], color="#0072B2", marker="o", label="over the top (95 % interval)")
+    left.plot([], [], color="#D55E00", marker="s", ls="--", label="ties decided by dominance")
+    left.set_ylim(-0.03, 1.05)
+    left.set_ylabel("share")
+    left.legend(frameon=False, loc="lower center")
+    right.axvspan(min(tolerance), config.sigma * 10**0.5, color="#EEEEEE", zorder=0)
+    right.text(
+        min(tolerance), right.get_ylim()[1], " below the path's deviation",
+        va="top", fontsize=8, color="#555555",
+    )  # fmt: skip
+    save_figure(figure, run, "tolerance")
