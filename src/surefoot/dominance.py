@@ -131,6 +131,7 @@ def dominance_matrix(
         x, y = z[..., :, None, :], z[..., None, :, :]
         return compare(x, y, tolerance, x_weights=wx, y_weights=wy, assume_sorted=assume_sorted)
     gap = curve[..., :, None, :] - curve[..., None, :, :]
+    slack = slack if isinstance(slack, float) else slack[..., None]  # [..., 1, 1, 1], one per set
     return xp.all(gap >= -(tolerance + slack), axis=-1)
 
 

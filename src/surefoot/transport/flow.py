@@ -30,6 +30,10 @@ class Flow(NamedTuple):
         The step is optimal: `W(z1, z0) + 2 h F(z1) <= W(z0, z0) + 2 h F(z0)`. The divergence
         `W(z1, z0) - W(z1, z1) / 2 - W(z0, z0) / 2` is not negative. Together:
         `2 h F(z1) + W(z1, z1) / 2 <= 2 h F(z0) + W(z0, z0) / 2`.
+
+        The proof speaks of the solved entropic problem, so `W(z, z)` is always solved to the end
+        here, and of an optimal step: one that stops at `tolerance` may rise by about as much.
+        `solver="gradient"` on a few annealed sweeps descends another function than this one.
         """
         return self.potential + self.entropic
 
