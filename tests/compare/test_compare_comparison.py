@@ -170,6 +170,16 @@ def test_figure_has_every_curve_up_to_twelve() -> None:
     assert "12 drawn" in figure.get_suptitle()
 
 
+def test_awkward_names_are_drawn_and_told(tmp_path: Path) -> None:
+    names = ["_hidden", "a$b$\\frac", "x" * 80, "two\nlines"]
+    c = compare({name: [1.0, 2.0 + i] for i, name in enumerate(names)}, resamples=19)
+    assert c.names[3] == "two lines"
+    c.save(tmp_path)
+    legend = [text.get_text() for text in draw(c).legends[0].get_texts()]
+    assert legend[0] == "_hidden"
+    assert len(legend) == 4
+
+
 @given(st.lists(st.floats(-50, 50), min_size=2, max_size=20).map(lambda v: np.sort(v)))
 @settings(deadline=None)
 def test_dispersion_is_the_space_between(z: np.ndarray) -> None:

@@ -31,12 +31,18 @@ def draw(comparison: Comparison) -> Figure:
     _dominance(axes[0, 1], samples, looks)
     _tail(axes[1, 0], samples, looks)
     _dispersion(axes[1, 1], samples, looks)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
+    longest = max(len(_label_of(name)) for name in names)
     figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(len(names), 6), frameon=False,
-        handlelength=3.2,
+        axes[0, 0].lines, [_label_of(name) for name in names], loc="outside lower center",
+        ncols=max(1, min(len(names), 120 // (longest + 9))), frameon=False, handlelength=3.2,
     )  # fmt: skip
     return figure
+
+
+def _label_of(name: str) -> str:
+    """A name as matplotlib shows it: not as a formula, and not longer than a line."""
+    name = name if len(name) <= 40 else f"{name[:37]}..."
+    return name.replace("$", r"\$")
 
 
 def _shown(comparison: Comparison) -> list[str]:
@@ -61,7 +67,9 @@ def _title(comparison: Comparison, names: list[str]) -> str:
 
 
 def _short(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return ", ".join(map(_label_of, names[:4])) + (
+        f" and {len(names) - 4} more" if len(names) > 4 else ""
+    )
 
 
 def _cdf(ax: Axes, samples: dict[str, Array], looks: dict[str, Style]) -> None:

@@ -55,7 +55,7 @@ def as_columns(
     """Named columns of a mapping, a pandas or polars table, or an array `[rows, columns]`."""
     place = _Place("returns", 0)
     if isinstance(returns, Mapping):
-        table = {str(name): values for name, values in returns.items()}
+        table = {_one_line(name): values for name, values in returns.items()}
         if len(table) != len(returns):
             raise InputError("returns: two names read the same as text")
     elif hasattr(returns, "columns") and hasattr(returns, "__getitem__"):
@@ -70,7 +70,7 @@ def as_columns(
 
 
 def _frame(returns: Any, place: _Place) -> dict[str, Any]:
-    labels = [str(label) for label in returns.columns]
+    labels = [_one_line(label) for label in returns.columns]
     _refuse_duplicates(labels, place.source)
     return {name: returns[label] for name, label in zip(labels, returns.columns, strict=True)}
 
@@ -87,7 +87,11 @@ def _matrix(returns: Any, names: Sequence[str] | None) -> dict[str, Any]:
             f"returns of shape {array.shape}: pass a dict of columns, a table or an array "
             "[rows, columns]"
         )
-    labels = [str(i) for i in range(array.shape[1])] if names is None else list(map(str, names))
+    labels = (
+        [str(i) for i in range(array.shape[1])]
+        if names is None
+        else [_one_line(name) for name in names]
+    )
     if len(labels) != array.shape[1]:
         raise InputError(f"names: {len(labels)} for {array.shape[1]} columns")
     _refuse_duplicates(labels, "names")
@@ -163,7 +167,7 @@ def _checked(values: NDArray[np.float64], name: str, place: _Place) -> NDArray[n
 def _read_csv(source: str, data: bytes, columns: Sequence[str] | None) -> Columns:
     place = _Place(source, 2)  # row 1 holds the names, as a spreadsheet counts
     rows = _records(source, _text(source, data))
-    header = [cell.strip() for cell in rows[0]]
+    header = [_one_line(cell) for cell in rows[0]]
     _check_header(header, source)
     cells: list[list[str]] = [[] for _ in header]
     for index, row in enumerate(rows[1:]):
@@ -232,6 +236,11 @@ def _check_header(header: list[str], source: str) -> None:
     if all(_is_number(name) for name in header):
         raise InputError(f"{source}: row 1 holds numbers: the first row must name the columns")
     _refuse_duplicates(header, f"{source}: row 1")
+
+
+def _one_line(name: object) -> str:
+    """Names stand in tables and messages: every run of blanks becomes one space."""
+    return " ".join(str(name).split())
 
 
 def _is_number(text: str) -> bool:
