@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 
 from surefoot.cli.options import parse
-from surefoot.experiments.risky_cliff import Config, Results, learned_particles, run
+from surefoot.experiments.risky_cliff import Config, Results, learned_path, run
 from surefoot.experiments.risky_cliff.cells import grid_of, mdp_of
 from surefoot.experiments.risky_cliff.figures import label_of
 from surefoot.experiments.store import RunDir
-from surefoot.mdp import draw_path, greedy_path, noisy_states
+from surefoot.mdp import GreedyPath, draw_path, noisy_states
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ def main(words: list[str]) -> int:
     directory = RunDir.open(options.out)
     results = Results(config, directory)
     console.print(table(results))
-    for policy in ("ssd", "greedy"):
-        console.print(f"\n{label_of(policy)}, greedy path learned in the first trial:")
+    for policy in ("ssd", "cvar:0.25"):
+        console.print(f"\n{label_of(policy)}, path of the first trial without exploration:")
         console.print(drawn_path(results, directory, policy), highlight=False, markup=False)
     console.print(
         f"\nFigures, tables and summary.json are in {options.out} "
@@ -74,7 +75,8 @@ def table(results: Results) -> Table:
 
 
 def drawn_path(results: Results, directory: RunDir, policy: str) -> str:
-    config = results.config
-    z = learned_particles(directory, results.cell("wgf-mixture", policy).name)
-    mdp = mdp_of(config)
-    return draw_path(grid_of(config), greedy_path(mdp, z.mean(-1).argmax(-1)), noisy_states(mdp))
+    mdp, grid = mdp_of(results.config), grid_of(results.config)
+    path = [int(s) for s in learned_path(directory, results.cell("wgf-mixture", policy).name)]
+    taken = [[a for a in range(4) if grid.move(s, a) == n] for s, n in itertools.pairwise(path)]
+    actions = tuple(a[0] for a in taken if a)  # a fall leads nowhere near: it has no arrow
+    return draw_path(grid, GreedyPath(tuple(path), actions, 0.0, True), noisy_states(mdp))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surefoot.experiments.evaluation.flows import PLACES, Flows
-from surefoot.experiments.evaluation.verdicts import second_moment_error, wasserstein_error
+from surefoot.experiments.evaluation.verdicts import blur, second_moment_error, wasserstein_error
 from surefoot.experiments.plotting import PALETTE, band, legend, new_figure, save_figure, style
 from surefoot.experiments.store import RunDir
 from surefoot.mdp import ACTION_NAMES
@@ -70,20 +70,20 @@ def _convergence(config: Config, flows: dict[str, Flows], run: RunDir) -> None:
 
 
 def _outcome_risk(flows: dict[str, Flows], run: RunDir, place: int, name: str) -> None:
-    figure, axes = new_figure(1, 4, size=(14, 3.8), sharey=True)
+    figure, axes = new_figure(1, 4, size=(14, 3.8))
     transport = "sinkhorn" if "sinkhorn" in flows else next(iter(flows))
     found = flows[transport]
-    low, high = found.truth[place].min() - 5, found.truth[place].max() + 15
-    alpha = np.linspace(low, high, 400)
     for a, ax in enumerate(axes[0]):
+        low, high = np.quantile(found.truth[place, a], 0.002) - 15, found.truth[place, a].max() + 15
+        alpha = np.linspace(low, high, 400)
         space = dispersion_space(found.z[0, place, a].astype(float), alpha)
         _shade(ax, space, PALETTE[a])
         truth = dispersion_space(found.truth[place, a].astype(float), alpha)
         ax.plot(alpha, truth.frontier, color="black", ls=":", lw=1.5, label="F⁽²⁾, 20,000 rollouts")
         deviation = float(found.z[0, place, a].std())
         ax.set_title(f"{ACTION_NAMES[a]}: deviation {deviation:.1f}", fontsize=10)
-        ax.set_xlabel("outcome α (return)")
-    axes[0, 0].set_ylabel("F⁽²⁾(α)")
+        ax.set_xlabel(r"outcome $\alpha$ (return)")
+    axes[0, 0].set_ylabel(r"$F^{(2)}(\alpha)$")
     legend(axes[0, 0], loc="upper left")
     figure.suptitle(f"outcome-risk diagrams at the {name}, {transport}: shaded dispersion space")
     save_figure(figure, run, f"outcome-risk-{name}")
@@ -97,8 +97,9 @@ def _shade(ax: Any, space: Any, color: str) -> None:
 
 
 def _errors(flows: dict[str, Flows], run: RunDir) -> None:
-    figure, axes = new_figure(1, 2, size=(11, 3.8))
+    figure, axes = new_figure(1, 3, size=(15, 3.8))
     for ax, measure, label, scale in (
+        (axes[0, 2], blur, "W₁ to the fitted rollouts (return)", 1.0),
         (axes[0, 0], wasserstein_error, "W₁ to 20,000 rollouts (return)", 1.0),
         (axes[0, 1], second_moment_error, "second moment, relative error (%)", 100.0),
     ):

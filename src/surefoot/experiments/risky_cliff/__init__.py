@@ -11,12 +11,12 @@ from surefoot.experiments.claims import Claim
 from surefoot.experiments.risky_cliff.cells import Outcome, run_cell
 from surefoot.experiments.risky_cliff.config import LOSSES, Cell, Config
 from surefoot.experiments.risky_cliff.figures import draw_figures
-from surefoot.experiments.risky_cliff.results import Results
+from surefoot.experiments.risky_cliff.results import Results, learned_path
 from surefoot.experiments.risky_cliff.verdicts import verdicts
 from surefoot.experiments.store import Existing, RunDir
 from surefoot.progress import progress
 
-__all__ = ["LOSSES", "Cell", "Config", "Results", "learned_particles", "run"]
+__all__ = ["LOSSES", "Cell", "Config", "Results", "learned_path", "run"]
 
 
 def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
@@ -38,13 +38,6 @@ def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
     return made
 
 
-def learned_particles(directory: RunDir, cell: str) -> np.ndarray:
-    """`[S, A, N]` of a cell's first trial."""
-    frame = directory.read_table(f"particles.{cell}")
-    shape = [int(frame[name].to_numpy().max()) + 1 for name in ("state", "action", "particle")]
-    return frame["z"].to_numpy().reshape(shape)
-
-
 def write_outcome(directory: RunDir, cell: Cell, outcome: Outcome) -> None:
     """The episodes last: their table marks the cell as done."""
     states, actions, particles = outcome.z.shape
@@ -58,12 +51,11 @@ def write_outcome(directory: RunDir, cell: Cell, outcome: Outcome) -> None:
         },
         f"particles.{cell.name}",
     )
-    on_path = np.full(states, -1)
-    on_path[outcome.path] = np.arange(outcome.path.size)
-    directory.write_table(
-        {"state": np.arange(states), "visited": outcome.visited, "place_on_path": on_path},
-        f"path.{cell.name}",
-    )
+    columns = {"state": np.arange(states), "visited": outcome.visited}
+    for name, path in (("own", outcome.own_path), ("greedy", outcome.greedy_path)):
+        columns[name] = np.full(states, -1)
+        columns[name][path[::-1]] = np.arange(path.size)[::-1]  # the first visit counts
+    directory.write_table(columns, f"path.{cell.name}")
     directory.write_table(
         outcome.episodes,
         cell.name,

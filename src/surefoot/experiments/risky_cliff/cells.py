@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -12,6 +12,7 @@ import numpy as np
 from surefoot.experiments.risky_cliff.config import Cell, Config
 from surefoot.mdp import ACTION_NAMES, CliffGrid, greedy_path, risky_cliff
 from surefoot.mdp.tabular import TabularMDP
+from surefoot.policies import Policy
 from surefoot.tabular.algorithm import Transition
 from surefoot.tabular.training import COUNTS, Measure, train_trials
 
@@ -23,8 +24,9 @@ class Outcome(NamedTuple):
 
     episodes: dict[str, np.ndarray]  # columns, one row per trial and episode
     z: np.ndarray  # [S, A, N] particles of the first trial
-    visited: np.ndarray  # [S] share of trials whose greedy path enters the cell
-    path: np.ndarray  # states of the first trial's greedy path
+    visited: np.ndarray  # [S] share of trials whose own path enters the cell
+    own_path: np.ndarray  # states the first trial's behaviour walks without exploration
+    greedy_path: np.ndarray  # states its greedy target walks
     fork_std: dict[str, float]  # learned deviation of each action where the paths part
 
 
@@ -71,11 +73,22 @@ def run_cell(job: tuple[Config, Cell]) -> Outcome:
     )
     counts = np.asarray(runs.episodes)
     z = np.asarray(runs.table.z)
-    paths = [greedy_path(mdp, z[i].mean(-1).argmax(-1)).states for i in range(trials)]
-    visited = np.mean([np.isin(np.arange(grid.num_states), path) for path in paths], axis=0)
+    own = [greedy_path(mdp, actions).states for actions in own_actions(config, cell, z)]
+    target = greedy_path(mdp, z[0].mean(-1).argmax(-1)).states
+    visited = np.mean([np.isin(np.arange(grid.num_states), path) for path in own], axis=0)
     deviation = z[:, fork_of(grid)].std(-1).mean(0)
     fork_std = dict(zip(ACTION_NAMES, map(float, deviation), strict=True))
-    return Outcome(columns(counts, grid), z[0], visited, np.asarray(paths[0]), fork_std)
+    paths = np.asarray(own[0]), np.asarray(target)
+    return Outcome(columns(counts, grid), z[0], visited, *paths, fork_std)
+
+
+def own_actions(config: Config, cell: Cell, z: np.ndarray) -> np.ndarray:
+    """What the behaviour policy does in every state `[T, S]` when it does not explore."""
+    policy = config.agent(cell).behaviour
+    assert isinstance(policy, Policy)
+    keys = jax.random.split(jax.random.key(config.seed), z.shape[:2])
+    act = jax.vmap(jax.vmap(partial(policy, assume_sorted=True)))
+    return np.asarray(jax.jit(act)(jnp.asarray(z), keys))
 
 
 def columns(counts: np.ndarray, grid: CliffGrid) -> dict[str, np.ndarray]:

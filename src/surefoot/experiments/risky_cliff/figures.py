@@ -9,7 +9,7 @@ import numpy as np
 from surefoot.experiments.plotting import band, legend, new_figure, save_figure, style
 from surefoot.experiments.risky_cliff.cells import grid_of, mdp_of
 from surefoot.experiments.risky_cliff.config import Config
-from surefoot.experiments.risky_cliff.results import Results
+from surefoot.experiments.risky_cliff.results import Results, learned_path
 from surefoot.experiments.store import RunDir
 from surefoot.mdp import CliffGrid, noisy_states
 from surefoot.stats import mean_interval
@@ -113,17 +113,20 @@ def _paths(results: Results, run: RunDir) -> None:
     figure, axes = new_figure(len(config.policies), 1, size=(7.4, 2.35 * len(config.policies)))
     grid, noisy = grid_of(config), noisy_states(mdp_of(config))
     for ax, policy in zip(np.ravel(axes), config.policies, strict=True):
-        table = run.read_table(f"path.{results.cell(loss, policy).name}")
-        visited, place = table["visited"].to_numpy(), table["place_on_path"].to_numpy()
-        _grid(ax, grid, noisy, visited)
-        path = np.argsort(place)[(place < 0).sum() :]
-        cells = np.asarray([grid.cell(int(s)) for s in path])
-        ax.plot(cells[:, 1], cells[:, 0], color="#D55E00", lw=2.2, marker=".", ms=7)
-        ax.set_title(
-            f"{label_of(policy)}, {loss}: greedy path of the first trial; "
-            "% of trials through a cell",
-            fontsize=9,
-        )
+        name = results.cell(loss, policy).name
+        _grid(ax, grid, noisy, run.read_table(f"path.{name}")["visited"].to_numpy())
+        for whose, look in (
+            ("greedy", {"color": "#777777", "ls": "--", "lw": 1.4, "label": "greedy target"}),
+            ("own", {"color": "#D55E00", "lw": 2.2, "marker": ".", "ms": 7, "label": "behaviour"}),
+        ):
+            cells = np.asarray([grid.cell(int(s)) for s in learned_path(run, name, whose)])
+            ax.plot(cells[:, 1], cells[:, 0], **look)
+        ax.set_title(f"{label_of(policy)}, {loss}", fontsize=9)
+    np.ravel(axes)[0].legend(loc="center", ncols=2, fontsize=8)
+    figure.suptitle(
+        "lines: paths of the first trial without exploration; numbers: % of trials whose "
+        "behaviour passes", fontsize=9,
+    )  # fmt: skip
     save_figure(figure, run, "paths")
 
 

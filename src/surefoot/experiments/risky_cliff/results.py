@@ -103,3 +103,9 @@ def first_steady_episode(share: np.ndarray, level: float = 0.9, width: int = 25)
     below = np.flatnonzero(smooth < level)
     first = 0 if below.size == 0 else int(below[-1]) + 1
     return first if first < smooth.size else None
+
+
+def learned_path(directory: RunDir, cell: str, whose: str = "own") -> np.ndarray:
+    """States in order: the behaviour's `own` path without exploration, or the `greedy` one."""
+    place = directory.read_table(f"path.{cell}")[whose].to_numpy()
+    return np.argsort(place, kind="stable")[int((place < 0).sum()) :]
