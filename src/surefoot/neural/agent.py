@@ -1,0 +1,263 @@
+"""`NeuralAgent`: train on a Gymnasium environment, act, look at return distributions.
+
+agent = NeuralAgent("CartPole-v1", loss="wgf", behaviour=SSD(), seed=0)
+agent.learn(50_000, progress=True)
+action = agent.predict(obs)
+z = agent.return_distribution(obs)   # ascending particles [A, N]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import jax
+import numpy as np
+
+from surefoot.classic import ENVIRONMENTS, PureEnv, pure_env_named
+from surefoot.errors import InputError
+from surefoot.neural import state as states
+from surefoot.neural.config import NeuralConfig, configured
+from surefoot.neural.evaluation import evaluate_compiled, evaluate_gymnasium, separate_env
+from surefoot.neural.fused import run_compiled
+from surefoot.neural.logs import RunLog, Watch
+from surefoot.neural.loop import Finished, run_gymnasium
+from surefoot.neural.spaces import Spec, spec_of
+from surefoot.neural.step import compiled as compiled_calls
+from surefoot.policies import Decision, Policy
+from surefoot.progress import progress as show_progress
+
+Callback = Callable[["NeuralAgent", Finished], bool | None]
+"""Called after each episode; returning False stops `learn`, as in SB3."""
+SLICE = 500  # steps between two looks at the clock, evaluation, logs
+
+
+class NeuralAgent:
+    """Learns return distributions with a network and acts on them by any policy."""
+
+    def __init__(
+        self,
+        env: str | gym.Env[Any, Any],
+        *,
+        seed: int = 0,
+        compiled: bool = False,
+        config: NeuralConfig | None = None,
+        eval_env: gym.Env[Any, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        """`env` is a Gymnasium environment or its id; `options` are fields of `NeuralConfig`.
+
+        `compiled=True` runs the environment inside the compiled loop (CartPole-v1 and
+        MountainCar-v0). `eval_env` serves `evaluate`; one more is made of `env` if not given.
+        """
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
+            raise InputError(f"seed = {seed!r}: it must be a whole number from 0 to 2^32 - 1")
+        self.config = configured(config, options)
+        self.seed = seed
+        self.env = _made(env)
+        self.spec: Spec = spec_of(self.env)
+        self.pure: PureEnv | None = _pure_of(self.env) if compiled else None
+        self._eval_env = eval_env
+        self._calls = compiled_calls(self.config, self.spec)
+        self._state = states.fresh_state(self.config, self.spec, seed)
+        self._decisions = 0
+
+    # --- learning ------------------------------------------------------------------------
+
+    def learn(
+        self,
+        total_timesteps: int,
+        *,
+        progress: bool = False,
+        callback: Callback | None = None,
+        log: str | Path | RunLog | None = None,
+        eval_every: int | None = None,
+        eval_episodes: int = 10,
+        watch: Watch | None = None,
+    ) -> NeuralAgent:
+        """Train for `total_timesteps` more environment steps; two calls equal one long one.
+
+        `log` is a directory for CSV files (or a `RunLog` with more hooks): episodes,
+        evaluations every `eval_every` steps, and the return distributions of `watch`.
+        """
+        if isinstance(total_timesteps, bool) or not isinstance(total_timesteps, int):
+            raise InputError(f"total_timesteps = {total_timesteps!r}: it must be a whole number")
+        if total_timesteps < 0:
+            raise InputError(f"total_timesteps = {total_timesteps}: it must not be negative")
+        if eval_every is not None and eval_every < 1:
+            raise InputError(f"eval_every = {eval_every}: it must be at least 1")
+        book = log if isinstance(log, RunLog) or log is None else RunLog(log)
+        mode = "auto" if progress else "silent"
+        name = f"{self.env_id}, {self.config.loss}, seed {self.seed}"
+        with show_progress(total_timesteps, name, "steps", mode=mode) as bar:  # type: ignore[arg-type]
+            try:
+                self._learn(total_timesteps, bar, callback, book, eval_every, eval_episodes, watch)
+            finally:
+                if book is not None and book is not log:
+                    book.close()
+        return self
+
+    def _learn(
+        self,
+        steps: int,
+        bar: Any,
+        callback: Callback | None,
+        book: RunLog | None,
+        eval_every: int | None,
+        eval_episodes: int,
+        watch: Watch | None,
+    ) -> None:
+        stopped = False
+
+        def ended(episode: Finished) -> bool:
+            nonlocal stopped
+            bar.note(f"episode {episode.episode}, return {episode.total:.6g}")
+            if book is not None:
+                book.episode(episode)
+            stopped |= callback is not None and callback(self, episode) is False
+            return stopped
+
+        last = self.num_timesteps + steps
+        while self.num_timesteps < last and not stopped:
+            done = self.num_timesteps
+            stretch = min(last - done, SLICE - done % SLICE)
+            for every in (eval_every, watch.every if watch else None):
+                if every is not None:
+                    stretch = min(stretch, every - done % every)
+            self._run(stretch, ended)
+            bar.advance(self.num_timesteps - done)
+            if eval_every is not None and self.num_timesteps % eval_every == 0:
+                returns = self.evaluate(eval_episodes)
+                if book is not None:
+                    book.evaluation(self.num_timesteps, returns)
+            if watch is not None and book is not None and self.num_timesteps % watch.every == 0:
+                z = self.return_distribution(watch.obs)
+                book.distribution(self.num_timesteps, z.reshape(-1, *z.shape[-2:]))
+
+    def _run(self, steps: int, ended: Callable[[Finished], bool]) -> None:
+        if self.pure is not None:
+            self._state = run_compiled(self.config, self.spec, self._state, self.pure, steps, ended)
+        else:
+            self._state = run_gymnasium(
+                self.config, self.spec, self._state, self.env, self.seed, steps, ended
+            )
+
+    # --- acting --------------------------------------------------------------------------
+
+    def predict(self, obs: Any, *, deterministic: bool = True) -> Any:
+        """The evaluation policy's action: an int, or an array for a batch of observations.
+
+        `deterministic` breaks ties between equal actions the same way each time.
+        """
+        decided = self.decide(obs, deterministic=deterministic)
+        actions = np.asarray(decided.action) + self.spec.action_start
+        return int(actions) if actions.ndim == 0 else actions
+
+    def decide(self, obs: Any, *, deterministic: bool = True) -> Decision:
+        """The evaluation policy's decision with its reasons; batched if `obs` is."""
+        key = jax.random.key(self.seed)
+        if not deterministic:
+            key, self._decisions = jax.random.fold_in(key, self._decisions), self._decisions + 1
+        return decide(self.config.evaluation, self.return_distribution(obs), key)
+
+    explain = decide
+
+    def return_distribution(self, obs: Any) -> np.ndarray:
+        """Ascending, equally likely returns `[A, N]`, or `[B, A, N]` for a batch."""
+        array = self.spec.check(obs)
+        single = array.ndim == len(self.spec.obs_shape)
+        z = np.array(
+            self._calls.particles(self._state.carry.params, array[None] if single else array)
+        )
+        return z[0] if single else z
+
+    def evaluate(self, episodes: int = 10, *, seed: int | None = None) -> np.ndarray:
+        """Undiscounted returns of whole episodes under the evaluation policy.
+
+        A separate environment and key: training is not disturbed, and equal seeds give equal
+        episodes.
+        """
+        if episodes < 1:
+            raise InputError(f"episodes = {episodes}: there must be at least one")
+        seed = self.seed + 10_000 if seed is None else seed
+        params, policy = self._state.carry.params, self.config.evaluation
+        if self.pure is not None:
+            return evaluate_compiled(
+                self.config, self.spec, self.pure, params, policy, episodes, seed
+            )
+        if self._eval_env is None:
+            self._eval_env = separate_env(self.env)
+        return evaluate_gymnasium(self, self._eval_env, episodes, seed)
+
+    # --- state ---------------------------------------------------------------------------
+
+    @property
+    def env_id(self) -> str:
+        return self.env.spec.id if self.env.spec else type(self.env.unwrapped).__name__
+
+    @property
+    def num_timesteps(self) -> int:
+        """Environment steps of training so far."""
+        return int(self._state.carry.steps)
+
+    @property
+    def params(self) -> Any:
+        """The network's parameters, as copies."""
+        return jax.tree.map(lambda leaf: np.array(leaf, copy=True), self._state.carry.params)
+
+    @property
+    def state(self) -> states.RunState:
+        """All the run is made of as NumPy arrays (copies), but for a Gymnasium environment."""
+        return states.to_host(self._state)
+
+    @classmethod
+    def from_state(
+        cls,
+        env: str | gym.Env[Any, Any],
+        state: states.RunState,
+        *,
+        config: NeuralConfig,
+        seed: int,
+        compiled: bool = False,
+        env_restored: bool = False,
+        eval_env: gym.Env[Any, Any] | None = None,
+    ) -> NeuralAgent:
+        """The agent that `state` was taken from.
+
+        A compiled environment goes on where it was. A Gymnasium environment begins a new
+        episode, unless the caller has restored its state and says so by `env_restored`.
+        """
+        agent = cls(env, seed=seed, compiled=compiled, config=config, eval_env=eval_env)
+        agent._state = states.to_device(state, agent._state)
+        if not compiled and not env_restored:
+            over = states.Episode(np.float64(0), np.int64(0), state.episode.number)
+            agent._state = agent._state._replace(begun=np.bool_(False), episode=over)
+        return agent
+
+
+def decide(policy: Policy, z: Any, key: jax.Array) -> Decision:
+    """One decision, or a batch of them; every row of a batch gets the same draw for its ties."""
+
+    def one(z: jax.Array) -> Decision:
+        return policy.decide(z, key, assume_sorted=True)
+
+    return one(z) if z.ndim == 2 else jax.vmap(one)(z)
+
+
+def _made(env: str | gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    if isinstance(env, gym.Env):
+        return env
+    if not isinstance(env, str):
+        raise InputError(f"env is a {type(env).__name__}: give a Gymnasium environment or its id")
+    try:
+        return gym.make(env)
+    except gym.error.Error as error:
+        raise InputError(f"environment {env!r}: {' '.join(str(error).split())}") from None
+
+
+def _pure_of(env: gym.Env[Any, Any]) -> PureEnv:
+    if env.spec is None:
+        raise InputError(f"compiled: only {', '.join(ENVIRONMENTS)} exist as compiled functions")
+    return pure_env_named(env.spec.id)

@@ -1,0 +1,156 @@
+"""Everything a neural agent is told, in one frozen dataclass."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from surefoot.errors import InputError, unknown
+from surefoot.policies import Greedy, Policy, policy_named
+from surefoot.transport import ANNEALING, NAMED_LOSSES, POTENTIALS, TRANSPORTS
+
+LOSSES = (*NAMED_LOSSES, "qr", "c51", "mse")
+
+
+@dataclass(frozen=True)
+class NeuralConfig:
+    """Hyper-parameters of `NeuralAgent`; hashable, so that it is static under `jit`.
+
+    The defaults are the paper's (section 5.3), but for the number of particles: 2 are enough
+    to learn a mean, not to see a tail.
+    """
+
+    loss: str = "wgf"
+    """`wgf`, `wgf-debiased`, `wgf-exact`, `proximal-qr`, `qr`, `c51` or `mse` (plain DQN)."""
+    particles: int = 32
+    """Particles per action, atoms for `c51`; `mse` always has one."""
+    hidden: tuple[int, ...] = (256, 256)
+    """Widths of the hidden ReLU layers."""
+    learning_rate: float = 1e-3
+    """Adam's step size."""
+    adam_eps: float = 0.01 / 32
+    """Adam's epsilon; the value of the QR-DQN paper, and of sb3-contrib."""
+    max_grad_norm: float | None = None
+    """Clip the gradient to this global norm; not at all by default."""
+    gamma: float = 0.99
+    """Discount."""
+    batch_size: int = 32
+    """Transitions in an update."""
+    replay_size: int = 10_000
+    """Transitions remembered; the oldest go first."""
+    learning_starts: int = 100
+    """Environment steps before the first update."""
+    update_every: int = 1
+    """Environment steps between updates."""
+    updates: int = 1
+    """Updates each time."""
+    n_step: int = 1
+    """Rewards summed before bootstrapping; shorter at the end of an episode."""
+    target_period: int = 500
+    """Environment steps between changes of the target network."""
+    target_mix: float = 1.0
+    """Share of the online parameters taken at each change: 1 copies, less is Polyak averaging."""
+    double_q: bool = False
+    """Choose the bootstrap action with the online network, value it with the target network."""
+    explore: float = 0.1
+    """Probability of a random action, at the end of the schedule if there is one."""
+    explore_start: float | None = None
+    """Probability at the first step; from there linear to `explore`. None: constant."""
+    explore_steps: int = 10_000
+    """Length of that schedule in environment steps."""
+    behaviour: Policy = field(default_factory=Greedy)
+    """Gathers the data (exploration comes on top)."""
+    target: Policy = field(default_factory=Greedy)
+    """Chooses the action whose return is bootstrapped; greedy in the paper."""
+    evaluation: Policy = field(default_factory=Greedy)
+    """Acts in `predict` and `evaluate`."""
+    step_size: float = 1.0
+    """JKO time step h of the proximal losses. For the energy potential it is in units of return."""
+    transport: str | None = None
+    """Of the proximal losses: `sinkhorn`, `divergence` or `exact`; None: what the loss names."""
+    potential: str | None = None
+    """Of the proximal losses: `bellman` or `energy`; None: what the loss names."""
+    temperatures: tuple[float, ...] = ANNEALING
+    """Sinkhorn's annealed temperatures, one sweep each."""
+    kappa: float = 1.0
+    """Where the Huber loss of `qr` turns linear; 0 is pure quantile regression."""
+    value_range: tuple[float, float] | None = None
+    """Lowest and highest return `c51` can represent; it must be given for `c51`."""
+
+    def __post_init__(self) -> None:
+        for name in ("behaviour", "target", "evaluation"):
+            object.__setattr__(self, name, policy_named(getattr(self, name)))
+        for name in ("hidden", "temperatures", "value_range"):  # lists of a TOML file
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.loss == "mse":
+            object.__setattr__(self, "particles", 1)
+        self._check_names()
+        self._check_numbers()
+
+    def _check_names(self) -> None:
+        if self.loss not in LOSSES:
+            raise unknown("loss", self.loss, LOSSES)
+        for name, known in (("transport", TRANSPORTS), ("potential", tuple(POTENTIALS))):
+            given = getattr(self, name)
+            if given is None:
+                continue
+            if given not in known:
+                raise unknown(name, given, known)
+            if self.loss not in NAMED_LOSSES:
+                raise InputError(f"{name} = {given!r}: loss {self.loss!r} has no {name}")
+        if self.loss == "c51" and self.value_range is None:
+            raise InputError("loss 'c51' needs value_range = (lowest, highest) return")
+
+    def _check_numbers(self) -> None:
+        whole = ("particles", "batch_size", "replay_size", "update_every", "updates", "n_step")
+        for name in (*whole, "target_period", "explore_steps"):
+            _whole(name, getattr(self, name), 1)
+        _whole("learning_starts", self.learning_starts, 0)
+        for width in self.hidden:
+            _whole("hidden", width, 1)
+        for name in ("learning_rate", "adam_eps", "step_size"):
+            _within(name, getattr(self, name), 0, math.inf, open_low=True)
+        _within("gamma", self.gamma, 0, 1)
+        _within("explore", self.explore, 0, 1)
+        _within("target_mix", self.target_mix, 0, 1, open_low=True)
+        _within("kappa", self.kappa, 0, math.inf)
+        if self.explore_start is not None:
+            _within("explore_start", self.explore_start, 0, 1)
+        if self.max_grad_norm is not None:
+            _within("max_grad_norm", self.max_grad_norm, 0, math.inf, open_low=True)
+        if self.value_range is not None and not self.value_range[0] < self.value_range[1]:
+            raise InputError(f"value_range = {self.value_range}: lowest must lie below highest")
+        if self.loss == "c51" and self.particles < 2:
+            raise InputError("particles = 1: loss 'c51' needs at least 2 atoms")
+        if self.n_step >= self.replay_size:
+            raise InputError(f"n_step = {self.n_step} does not fit replay_size {self.replay_size}")
+
+    @property
+    def proximal(self) -> tuple[str, str]:
+        """(potential, transport) of a proximal loss."""
+        potential, transport = NAMED_LOSSES[self.loss]
+        return self.potential or potential, self.transport or transport
+
+
+def configured(config: NeuralConfig | None, changes: dict[str, Any]) -> NeuralConfig:
+    """`config`, or the defaults, with `changes`; unknown names say what there is."""
+    known = [f.name for f in fields(NeuralConfig)]
+    for name in changes:
+        if name not in known:
+            raise unknown("option of NeuralAgent", name, known)
+    return replace(config or NeuralConfig(), **changes)
+
+
+def _whole(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"{name} = {value!r}: it must be a whole number, at least {least}")
+
+
+def _within(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    fine = number and math.isfinite(value) and low <= value <= high
+    if not fine or (open_low and value == low):
+        left, right = "(" if open_low else "[", "]" if math.isfinite(high) else ")"
+        raise InputError(f"{name} = {value!r}: it must lie in {left}{low}, {high}{right}")

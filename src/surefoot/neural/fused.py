@@ -1,0 +1,169 @@
+"""The training loop with the environment inside: whole stretches of steps in one compiled call.
+
+The same `step` as in `loop.py`, run under a `while_loop` whose length is an argument: one
+compilation serves every stretch between two changes of the target network.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from surefoot.classic import EnvState, PureEnv
+from surefoot.errors import RunError
+from surefoot.neural.config import NeuralConfig
+from surefoot.neural.loop import Finished, Listener
+from surefoot.neural.network import Params
+from surefoot.neural.spaces import Spec
+from surefoot.neural.state import Episode, RunState
+from surefoot.neural.step import (
+    ACTION,
+    FINITE,
+    LOSS,
+    Carry,
+    Seen,
+    as_key,
+    begin,
+    jit_in_place,
+    mix_target,
+    step,
+)
+
+STRETCH = 500  # most steps in one call: how often progress can be shown
+RESETS = 0x5EED  # separates the environment's draws from the agent's
+
+
+class Inner(NamedTuple):
+    """What the compiled loop carries."""
+
+    carry: Carry
+    target_params: Params
+    env: EnvState
+    action: jax.Array
+    record: jax.Array  # [STRETCH, 4]: reward, over, loss, finite
+
+
+def fresh_env(env: PureEnv, key: jax.Array, number: Any) -> EnvState:
+    """The start of an episode that begins after `number` steps."""
+    return env.reset(jax.random.fold_in(jax.random.fold_in(as_key(key), RESETS), number))
+
+
+def advance(
+    config: NeuralConfig, spec: Spec, env: PureEnv, learn: bool, key: jax.Array, inner: Inner
+) -> tuple[Inner, jax.Array]:
+    """One environment step and everything the agent does about it."""
+    carry, target_params = inner.carry, inner.target_params
+    before, number = inner.env.x, inner.carry.steps
+    moved, obs_t, reward, terminated, truncated = env.step(inner.env, inner.action)
+    over = terminated | truncated
+    # A branch, not a select: a reset costs several hashes and is rare.
+    after = jax.lax.cond(over, lambda: fresh_env(env, key, number + 1), lambda: moved)
+    outcome = (inner.action, reward, terminated, truncated)
+    seen = Seen(
+        jnp.stack([before, obs_t, after.x]), jnp.stack([x.astype(jnp.float32) for x in outcome])
+    )
+    if learn and config.update_every > 1:
+        due = (number + 1) % config.update_every == 0
+        calls = [partial(step, config, spec, flag) for flag in (True, False)]
+        carry, told = jax.lax.cond(due, *calls, carry, target_params, key, seen)
+    else:
+        carry, told = step(config, spec, learn, carry, target_params, key, seen)
+    if config.target_period == 1:  # Polyak averaging at every step
+        target_params = mix_target(config, target_params, carry.params)
+    row = jnp.stack([reward, over.astype(jnp.float32), told[LOSS], told[FINITE]])
+    action = told[ACTION].astype(jnp.int32)
+    return Inner(carry, target_params, after, action, inner.record), row
+
+
+@lru_cache(maxsize=32)
+def compiled_stretch(config: NeuralConfig, spec: Spec, env: PureEnv, learn: bool) -> Any:
+    def stretch(inner: Inner, key: jax.Array, length: jax.Array) -> Inner:
+        def body(place: tuple[jax.Array, Inner]) -> tuple[jax.Array, Inner]:
+            i, inner = place
+            inner, row = advance(config, spec, env, learn, key, inner)
+            return i + 1, inner._replace(record=inner.record.at[i].set(row))
+
+        def unfinished(place: tuple[jax.Array, Inner]) -> jax.Array:
+            return place[0] < length
+
+        return jax.lax.while_loop(unfinished, body, (jnp.zeros((), jnp.int32), inner))[1]
+
+    return jit_in_place(stretch)
+
+
+def run_compiled(
+    config: NeuralConfig, spec: Spec, state: RunState, env: PureEnv, steps: int, ended: Listener
+) -> RunState:
+    """`steps` steps; a listener's wish to stop is met at the end of a stretch."""
+    inner = _enter(config, spec, state, env)
+    done, episode = int(inner.carry.steps), state.episode
+    last, stop = done + steps, False
+    while done < last and not stop:
+        learn = done >= config.learning_starts
+        length = min(last - done, STRETCH)
+        if config.target_period > 1:
+            length = min(length, config.target_period - done % config.target_period)
+        if not learn:
+            length = min(length, config.learning_starts - done)
+        call = compiled_stretch(config, spec, env, learn)
+        inner = call(inner, state.key, np.int32(length))
+        record = np.asarray(inner.record)[:length].astype(np.float64)
+        _check_finite(record, env, done)
+        episode, stop = _tell(record, episode, done, ended)
+        done += length
+        if config.target_period > 1 and done % config.target_period == 0:
+            target = _synced(config)(inner.target_params, inner.carry.params)
+            inner = inner._replace(target_params=target)
+    return state._replace(
+        carry=inner.carry,
+        target_params=inner.target_params,
+        obs=np.array(inner.env.x),
+        action=np.int32(inner.action),
+        begun=np.bool_(True),
+        episode=episode,
+        env=inner.env,
+    )
+
+
+def _enter(config: NeuralConfig, spec: Spec, state: RunState, env: PureEnv) -> Inner:
+    record = jnp.zeros((STRETCH, 4), jnp.float32)
+    if state.begun:
+        env_state, action = EnvState(*state.env), jnp.asarray(state.action, jnp.int32)
+    else:
+        env_state = fresh_env(env, state.key, 0)
+        action = jax.jit(partial(begin, config, spec))(state.carry.params, state.key, env_state.x)
+    return Inner(state.carry, state.target_params, env_state, action, record)
+
+
+@lru_cache(maxsize=32)
+def _synced(config: NeuralConfig) -> Any:
+    return jax.jit(partial(mix_target, config))
+
+
+def _check_finite(record: np.ndarray, env: PureEnv, done: int) -> None:
+    bad = np.flatnonzero(record[:, 3] == 0)
+    if bad.size:
+        loss = record[bad[0], 2]
+        raise RunError(
+            f"{env.env_id}, step {done + bad[0] + 1}: the loss is {loss}; "
+            "lower learning_rate, or set max_grad_norm"
+        )
+
+
+def _tell(record: np.ndarray, episode: Episode, done: int, ended: Listener) -> tuple[Episode, bool]:
+    """Walk over the episodes that ended within a stretch."""
+    total, length, number = float(episode.total), int(episode.length), int(episode.number)
+    stop, start = False, 0
+    for i in map(int, np.flatnonzero(record[:, 1])):
+        part = record[start : i + 1, 0]
+        total, length, start = total + float(part.sum()), length + len(part), i + 1
+        step_number = done + i + 1
+        stop |= ended(Finished(step_number, number, total, length, float(record[i, 2])))
+        total, length, number = 0.0, 0, number + 1
+    rest = record[start:, 0]
+    total, length = total + float(rest.sum()), length + len(rest)
+    return Episode(np.float64(total), np.int64(length), np.int64(number)), stop
