@@ -86,10 +86,11 @@ def fit_flow(
 
     The exact step covers `h / (1 + h)` of the way, so a step that moves by d has d (1 + h) / h to
     go: that is `distance_left`. A trial stops within `tolerance` of equilibrium or after `steps`.
-    Each proximal step is solved ten times as finely. `double` computes in float64 without
+    Each proximal step is solved ten times as finely, as far as the precision goes. `double` computes in float64 without
     touching the global precision; further `options` go to `proximal_step`.
     """
-    fine = tolerance * step_size / (1 + step_size) / 10
+    # A share of 1e-6 is some ten roundings of float32: below it a solve may never settle.
+    fine = max(tolerance * step_size / (1 + step_size) / 10, 1e-8 if double else 1e-6)
     fixed = {"tolerance": fine, "max_iterations": max_iterations, **options}
     with jax.enable_x64(double):
         dtype = np.float64 if double else np.float32

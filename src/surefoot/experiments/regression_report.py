@@ -219,8 +219,8 @@ def difference_claim(found: list[dict], reading: Reading, method: str) -> Claim:
     name = method.replace("WGF ", "").replace(" ", "-")
     return Claim(
         f"regression/{reading.name}/{name}", "5.1", paper,
-        f"{method}, {_title(reading)}, {least} paired trials. {told}. Unpaired, the smallest corrected "
-        f"p-value is {unpaired:.2g}",
+        f"{method}, {_title(reading)}, {least} paired trials. {told}. Unpaired, the smallest "
+        f"corrected p-value is {unpaired:.2g}",
         verdict, reason, shown,
     )  # fmt: skip
 
@@ -272,7 +272,7 @@ def difference_figure(found: list, accuracy: list, config: Config, reading: Read
         rows = [r for r in accuracy if r["reading"] == reading.name and r["moment"] == k]
         _rmse_panel(axes[0, k - 1], rows, config, k)
         rows = [r for r in found if r["reading"] == reading.name and r["moment"] == k]
-        _difference_panel(axes[1, k - 1], [r for r in rows if r["side"] == "estimate"], config, k)
+        _difference_panel(axes[1, k - 1], [r for r in rows if r["side"] == "estimate"], config)
     plotting.legend(axes[0, 0], loc="upper right")
     return figure
 
@@ -292,18 +292,16 @@ def _rmse_panel(ax: Any, rows: list[dict], config: Config, k: int) -> None:
     ax.set_title(f"{ORDINALS[k].capitalize()} moment")
 
 
-def _difference_panel(ax: Any, rows: list[dict], config: Config, k: int) -> None:
+def _difference_panel(ax: Any, rows: list[dict], config: Config) -> None:
     points = []
     for r in rows:
         between = Interval(r["difference"], r["low"], r["high"], r["trials"])
         points.append((r["method"], r["particles"], between, 100 * config.margin / r["margin"]))
-    ax.axhspan(-100 * config.margin, 100 * config.margin, color="#DDDDDD", alpha=0.6, linewidth=0,
-               label="equivalence margin")  # fmt: skip
+    ax.axhspan(-100 * config.margin, 100 * config.margin, color="#DDDDDD", alpha=0.6, linewidth=0)
     ax.axhline(0, color="black", linewidth=0.8)
     _dodged(ax, points, config)
     ax.set_ylabel("mean estimate minus QR's,\n% of the sampling error")
-    if k == 1:
-        plotting.legend(ax, handles=ax.get_legend_handles_labels()[0][:1], loc="best")
+    ax.set_title("Paired differences (grey: equivalence margin)")
 
 
 def _dodged(ax: Any, points: list[tuple[str, int, Interval, float]], config: Config) -> None:
@@ -321,6 +319,7 @@ def _dodged(ax: Any, points: list[tuple[str, int, Interval, float]], config: Con
         ax.errorbar(at, mean, [mean - low, high - mean], label=name, linestyle="none", capsize=3,
                     color=looks[name].color, marker=looks[name].marker)  # fmt: skip
     ax.set_xticks(range(len(config.particles)), [f"{n} particles" for n in config.particles])
+    ax.set_xlim(-0.5, len(config.particles) - 0.5)
     ax.grid(visible=False, axis="x")
 
 
