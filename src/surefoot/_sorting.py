@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 
+@jax.jit
 def network_sort(x: jax.Array) -> jax.Array:
     """Ascending along the last axis, by a bitonic network padded to a power of two."""
     n = x.shape[-1]
@@ -22,6 +23,7 @@ def network_sort(x: jax.Array) -> jax.Array:
     return columns[:n].T.reshape(x.shape)
 
 
+@jax.jit
 def merge_sorted_rows(x: jax.Array) -> jax.Array:
     """Merge `[..., K, N]`, each row ascending, into one ascending row `[..., K * N]`.
 

@@ -97,7 +97,8 @@ def almost_ssd_ratio(
     width = support[..., 1:] - support[..., :-1]
     # F^(2)_x - F^(2)_y at the support points: linear in between, zero at the first.
     rise = _array.cumsum(xp, _array.cumsum(xp, mass)[..., :-1] * width)
-    right = xp.where(xp.abs(rise) > _slack(xp, sx.z, sy.z), rise, xp.zeros_like(rise))
+    noise = _slack(xp, sx.z, sy.z)[..., None]
+    right = xp.where(xp.abs(rise) > noise, rise, xp.zeros_like(rise))
     left = xp.concat([xp.zeros_like(right[..., :1]), right[..., :-1]], axis=-1)
     against = xp.sum(_area_above(xp, left, right, width), axis=-1)
     total = against + xp.sum(_area_above(xp, -left, -right, width), axis=-1)

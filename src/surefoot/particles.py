@@ -231,7 +231,8 @@ def rounding(xp: Any, like: Array) -> float:
 def _levels(xp: Any, tau: Array | float, z: Array, name: str) -> tuple[Array, tuple[int, ...]]:
     """Levels `[T]` that must lie in [0, 1], and the shape the answer takes."""
     levels, shape = _values(xp, tau, z, name)
-    if not _array.is_traced(levels) and not bool(xp.all((levels >= 0) & (levels <= 1))):
+    inside = xp.all((levels >= 0) & (levels <= 1))
+    if not _array.is_traced(inside) and not bool(inside):  # under jit constants are traced too
         raise InputError(f"{name} lies outside [0, 1]")
     return levels, shape
 

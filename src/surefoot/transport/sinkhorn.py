@@ -104,7 +104,9 @@ def self_cost(x: jax.Array, temperature: float = ANNEALING[-1], max_sweeps: int 
         _, move, sweeps = state
         return (move > enough) & (sweeps < max_sweeps)
 
-    def again(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, ...]:
+    def again(
+        state: tuple[jax.Array, jax.Array, jax.Array],
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         f, _, sweeps = state
         change = (soft_minimum(f, x, flat, x, temperature)[0] - f) / 2
         return f + change, jnp.max(jnp.abs(change)), sweeps + 1
