@@ -1,0 +1,90 @@
+"""A decision in words and numbers: what each action offers, who decided and by how much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from surefoot.dominance import dominance_matrix
+from surefoot.particles import cumulative_quantile, cvar, mean, std
+from surefoot.policies import DecidedBy, Decision, Policy
+
+CURVE = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)  # levels of the CVaR curve in the text
+WORDS = {
+    DecidedBy.SCORE: "its score is the best",
+    DecidedBy.DOMINANCE: "its return dominates every other action's in the second order",
+    DecidedBy.TIE_BREAK: "several actions are equal up to the tolerance; one of them was drawn",
+    DecidedBy.FALLBACK: "no action dominates all others; the fallback chose",
+    DecidedBy.EXPLORATION: "it was drawn at random to explore",
+}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why an action was taken; `str()` is meant to be read."""
+
+    action: int
+    decided_by: DecidedBy
+    tied: np.ndarray  # [A] mean within the tolerance of the best
+    margin: float  # lead of F^-2 over the best of the others, where it is largest
+    violations: np.ndarray  # [A, A] shortfall of F^-2 of a below b
+    dominates: np.ndarray  # [A, A] second order, with the policy's tolerance
+    z: np.ndarray  # [A, N]
+    mean: np.ndarray  # [A]
+    std: np.ndarray  # [A]
+    cvar: np.ndarray  # [A, len(CURVE)]
+    cumulative_quantile: np.ndarray  # [A, N] F^-2 at the breakpoints
+    names: tuple[str, ...]  # of the actions
+
+    def __str__(self) -> str:
+        head = f"action {self.names[self.action]}: {WORDS[self.decided_by]}"
+        ties = [self.names[a] for a in np.flatnonzero(self.tied)]
+        if len(ties) > 1:
+            head += f"\nbest mean, up to the tolerance: {', '.join(ties)}"
+        if self.decided_by is DecidedBy.DOMINANCE and len(ties) > 1:
+            head += f"\nit leads by up to {self.margin:.4g} on the curve of lower-tail sums (F^-2)"
+        rows = [
+            f"{'':2}{'action':>8} {'mean':>11} {'deviation':>11} "
+            + " ".join(f"{f'CVaR {level:g}':>11}" for level in CURVE)
+        ]
+        for a, name in enumerate(self.names):
+            mark = "->" if a == self.action else "  "
+            numbers = (self.mean[a], self.std[a], *self.cvar[a])
+            rows.append(f"{mark}{name:>8} " + " ".join(f"{v:>11.5g}" for v in numbers))
+        over = [
+            f"{self.names[a]} over {self.names[b]}"
+            for a, b in zip(*np.nonzero(self.dominates), strict=True)
+            if a != b
+        ]
+        tail = f"second-order dominance: {', '.join(over) or 'none'}"
+        return "\n".join([head, *rows, tail])
+
+
+def explain(
+    z: Any,
+    policy: Policy,
+    key: jax.Array,
+    *,
+    mask: Any = None,
+    names: tuple[str, ...] | None = None,
+) -> Explanation:
+    """Decide on particles `z[A, N]` and say why."""
+    z = np.sort(np.asarray(z, dtype=np.float64), axis=-1)
+    decision: Decision = policy.decide(z, key, mask)
+    return Explanation(
+        action=int(decision.action),
+        decided_by=DecidedBy(int(decision.decided_by)),
+        tied=np.asarray(decision.tied),
+        margin=float(decision.margin),
+        violations=np.asarray(decision.violations),
+        dominates=np.asarray(dominance_matrix(z, 2, policy.tolerance, assume_sorted=True)),
+        z=z,
+        mean=np.asarray(mean(z)),
+        std=np.asarray(std(z)),
+        cvar=np.stack([cvar(z, level, assume_sorted=True) for level in CURVE], axis=-1),
+        cumulative_quantile=np.asarray(cumulative_quantile(z, assume_sorted=True)),
+        names=names or tuple(str(a) for a in range(z.shape[0])),
+    )
