@@ -48,7 +48,8 @@ def fit_quantiles(
     gradient `F_T(z_i) - tau_i` of a particle one gap away from its quantile is only `1 / (2 N)`,
     which asks for large first steps; near it, it jumps by `1 / N`, which asks for small last ones.
     """
-    return _numpy(_fit_quantiles(trials.start_z, trials.target_z, steps, first, last, tolerance))
+    z, target_z = trials.start_z.astype(np.float32), trials.target_z.astype(np.float32)
+    return _numpy(_fit_quantiles(z, target_z, steps, first, last, tolerance))
 
 
 @partial(jax.jit, static_argnums=(2,))
@@ -86,8 +87,9 @@ def fit_flow(
 
     The exact step covers `h / (1 + h)` of the way, so a step that moves by d has d (1 + h) / h to
     go: that is `distance_left`. A trial stops within `tolerance` of equilibrium or after `steps`.
-    Each proximal step is solved ten times as finely, as far as the precision goes. `double` computes in float64 without
-    touching the global precision; further `options` go to `proximal_step`.
+    Each proximal step is solved ten times as finely, as far as the precision goes. `double`
+    computes in float64 without touching the global precision; further `options` go to
+    `proximal_step`.
     """
     # A share of 1e-6 is some ten roundings of float32: below it a solve may never settle.
     fine = max(tolerance * step_size / (1 + step_size) / 10, 1e-8 if double else 1e-6)

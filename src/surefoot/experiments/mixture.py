@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from surefoot.errors import InputError
@@ -37,13 +35,10 @@ class Mixture:
         if min(self.deviations) <= 0:
             raise InputError(f"deviations = {self.deviations}: all must be positive")
 
-    def sample(self, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-        which_key, normal_key = jax.random.split(key)
-        which = jax.random.randint(which_key, shape, 0, len(self.means))
-        # float32 whatever the global precision, so that a seed always means the same data.
-        normal = jax.random.normal(normal_key, shape, jnp.float32)
-        means = jnp.asarray(self.means, jnp.float32)
-        return means[which] + jnp.asarray(self.deviations, jnp.float32)[which] * normal
+    def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        which = rng.integers(len(self.means), size=size)
+        means, deviations = np.asarray(self.means), np.asarray(self.deviations)
+        return means[which] + deviations[which] * rng.normal(size=size)
 
     def moment(self, order: int) -> float:
         """The raw moment `E[X^order]`, order 1 to 4, in closed form."""
@@ -79,15 +74,12 @@ class Trials(NamedTuple):
 
 
 def draw_trials(mixture: Mixture, seed: int, trials: int, particles: int) -> Trials:
-    """Independent trials. The same seed gives the same data at every precision, and trial k
-    the same data however many trials there are."""
-    root = jax.random.fold_in(jax.random.key(seed), particles)
-    keys = jax.vmap(lambda trial: jax.random.split(jax.random.fold_in(root, trial), 3))(
-        jnp.arange(trials)
-    )
-    draw = jax.vmap(mixture.sample, in_axes=(0, None))
-    target = draw(keys[:, 0], (particles,))
-    start = jax.vmap(lambda key: jax.random.normal(key, (particles,), jnp.float32))(keys[:, 1])
-    fresh = np.asarray(draw(keys[:, 2], (EVALUATION,)), np.float64)
-    truth = np.stack([fresh.mean(-1), (fresh**2).mean(-1)], axis=-1)
-    return Trials(np.sort(start), np.sort(target), truth)
+    """Independent trials; trial k has the same data however many trials there are."""
+    starts, targets, truths = [], [], []
+    for trial in range(trials):
+        rng = np.random.default_rng([seed, particles, trial])
+        targets.append(np.sort(mixture.sample(rng, particles)))
+        starts.append(np.sort(rng.normal(size=particles)))
+        fresh = mixture.sample(rng, EVALUATION)
+        truths.append([fresh.mean(), (fresh**2).mean()])
+    return Trials(np.array(starts), np.array(targets), np.array(truths))
