@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from surefoot.errors import InputError, unknown
 
@@ -74,11 +75,13 @@ class Energy(Potential):
         target, where `z` stays. Fewer passed targets bound it from below, so the solution is
         the largest over k of `min(t_(k+1), c - 2 h k / M)`. Stable for any step size.
         """
-        m, dtype = target_z.shape[0], pulled.dtype
-        level = pulled + 2 * step_size * midpoints(pulled.shape[0], dtype)
-        passed = jnp.arange(m + 1, dtype=dtype) / m
+        n, m, dtype = pulled.shape[0], target_z.shape[0], pulled.dtype
+        # Constants, not products: a fused multiply-add would round by the width of the batch.
+        lift = jnp.asarray(step_size * (2 * np.arange(n) + 1) / n, dtype)
+        passed = jnp.asarray(2 * step_size * np.arange(m + 1) / m, dtype)
+        level = pulled + lift
         ceiling = jnp.concatenate([target_z, jnp.full((1,), jnp.inf, dtype)])
-        free = level[None, :] - 2 * step_size * passed[:, None]
+        free = level[None, :] - passed[:, None]
         return jnp.max(jnp.minimum(ceiling[:, None], free), axis=0)
 
 

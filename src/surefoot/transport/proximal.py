@@ -24,6 +24,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from surefoot._array import pairwise_sum
 from surefoot._sorting import merge_sorted_rows, network_sort
 from surefoot.errors import InputError, unknown
 from surefoot.transport.couplings import Exact, Transport, transport_named
@@ -193,7 +194,8 @@ def project(values: jax.Array, particles: int, *, sorted_rows: bool = False) -> 
     if values.size % particles:
         raise InputError(f"{values.size} values do not fill {particles} equal quantile bins")
     ordered = merge_sorted_rows(values) if sorted_rows else network_sort(values.reshape(-1))
-    return jnp.mean(ordered.reshape(particles, -1), axis=-1)
+    bins = ordered.reshape(particles, -1)
+    return pairwise_sum(bins) / bins.shape[-1]
 
 
 def _resolve(

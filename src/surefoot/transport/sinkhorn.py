@@ -138,7 +138,7 @@ def soft_minimum(
     height = potential * rate + log_weight
     scores = height[:, None] - (source[:, None] - at[None, :]) ** 2 * rate
     top = jax.lax.stop_gradient(jnp.max(scores, axis=0))
-    share = jnp.exp(scores - top)
+    share = jnp.exp(scores - top[None, :])
     total = jnp.sum(share, axis=0)
     return -temperature * (top + jnp.log(total)), jnp.sum(share * source[:, None], axis=0) / total
 

@@ -1,0 +1,301 @@
+"""The proximal step: closed forms, agreement of the solvers, order, batches, errors."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy.optimize import minimize
+
+from surefoot.errors import InputError
+from surefoot.transport import (
+    NAMED_LOSSES,
+    POTENTIALS,
+    TRANSPORTS,
+    jko_flow,
+    midpoints,
+    project,
+    proximal_loss,
+    proximal_step,
+)
+
+pytestmark = pytest.mark.usefixtures("no_rank_promotion")
+
+
+def pair(n: int = 8, spread: float = 1.0, shift: float = 1.0, seed: int = 0) -> tuple:
+    rng = np.random.default_rng(seed)
+    anchor, target = rng.normal(size=n) * spread, rng.normal(size=n) * spread + shift
+    return jnp.asarray(np.sort(anchor)), jnp.asarray(np.sort(target))
+
+
+def test_exact_bellman_step_by_hand() -> None:
+    # (z0 + h Tz) / (1 + h) with h = 3: (0 + 3 * 4) / 4 = 3, (2 + 3 * 6) / 4 = 5.
+    step = proximal_step(jnp.asarray([0.0, 2.0]), jnp.asarray([4.0, 6.0]), 3.0, "exact")
+    assert step.z.tolist() == [3.0, 5.0]
+    assert bool(step.converged)
+    # Unsorted input is sorted first, and the answer ascends.
+    mixed = proximal_step(jnp.asarray([2.0, 0.0]), jnp.asarray([6.0, 4.0]), 3.0, "exact")
+    assert mixed.z.tolist() == [3.0, 5.0]
+
+
+def test_exact_energy_step_by_hand() -> None:
+    # One target at 0, particles at -2, 1 (tau 1/4, 3/4), h = 1: z + 2 F_T(z) = pulled + 2 tau.
+    # First: level -1.5, left of the target F_T = 0, z = -1.5. Second: level 2.5, beyond it
+    # F_T = 1, z = 0.5.
+    z, target = jnp.asarray([-2.0, 1.0]), jnp.asarray([0.0])
+    step = proximal_step(z, target, 1.0, "exact", "energy")
+    assert step.z.tolist() == [-1.5, 0.5]
+    # A level between 0 and 2 stops at the target itself.
+    assert proximal_step(jnp.asarray([0.5]), target, 1.0, "exact", "energy").z.tolist() == [0.0]
+
+
+def test_losses_by_hand() -> None:
+    z, anchor = jnp.asarray([0.0, 2.0]), jnp.asarray([1.0, 1.0])
+    target = jnp.asarray([0.0, 4.0])
+    # W2^2 = (1 + 1) / 2; F = ((0)^2 + (2)^2) / 2 / 2 = 1; L = 1 + 2 * 0.5 * 1.
+    assert proximal_loss(z, anchor, target, 0.5, "exact") == pytest.approx(2.0)
+    # Energy: E|Z-T| = (0 + 4 + 2 + 2) / 4 = 2, E|Z-Z'| = 1, E|T-T'| = 2: 2 - 0.5 - 1 = 0.5.
+    assert POTENTIALS["energy"].value(z, target) == pytest.approx(0.5)
+    assert proximal_loss(z, anchor, target, 0.5, "exact", "energy") == pytest.approx(1.5)
+
+
+def test_energy_potential_against_its_integral(x64: None) -> None:
+    # The energy distance on the line is 2 times the integral of (F - G)^2, halved here: E|Z-T| -
+    # E|Z-Z'|/2 - E|T-T'|/2 = integral of (F_Z - F_T)^2.
+    z, t = pair(6)
+    x = np.linspace(-8, 8, 400_001)
+    cdf = lambda p: np.searchsorted(np.asarray(p), x, side="right") / p.size  # noqa: E731
+    expected = np.trapezoid((cdf(z) - cdf(t)) ** 2, x)
+    assert POTENTIALS["energy"].value(z, t) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("potential", POTENTIALS)
+def test_slopes_are_the_gradients(potential: str, x64: None) -> None:
+    z, t = pair(7)
+    drawn = POTENTIALS[potential]
+    expected = 7 * jax.grad(drawn.value)(z, t)
+    assert drawn.slope(z, t) == pytest.approx(np.asarray(expected), abs=1e-10)
+
+
+@given(
+    st.lists(st.integers(-64, 64), min_size=3, max_size=3),
+    st.lists(st.integers(-64, 64), min_size=1, max_size=5),
+    st.sampled_from([0.1, 1.0, 30.0]),
+)
+@settings(max_examples=60, deadline=None)
+def test_energy_step_solves_its_equation(anchor: list, target: list, h: float) -> None:
+    pulled = np.sort(np.asarray(anchor) / 16).astype("float32")
+    t = np.sort(np.asarray(target) / 16).astype("float32")
+    z = np.asarray(POTENTIALS["energy"].implicit(jnp.asarray(pulled), jnp.asarray(t), h))
+    tau = (2 * np.arange(3) + 1) / 6
+    level = pulled + 2 * h * tau
+    # At a target F_T may take any value between its left and right limits.
+    noise = 1e-4 * (1 + h)
+    low = z + 2 * h * (t[None, :] < z[:, None] - noise).mean(axis=1)
+    high = z + 2 * h * (t[None, :] <= z[:, None] + noise).mean(axis=1)
+    assert (low <= level + noise).all()
+    assert (high >= level - noise).all()
+    assert (np.diff(z) >= 0).all()
+
+
+@pytest.mark.parametrize("potential", ["bellman", "energy"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_step_is_the_minimiser_scipy_finds(transport: str, potential: str, x64: None) -> None:
+    anchor, target = pair(5, spread=0.6, shift=0.5)
+    options = {} if transport == "exact" else {"sinkhorn_tolerance": 1e-12}
+
+    @jax.jit
+    def loss(z: jax.Array) -> jax.Array:
+        return proximal_loss(jnp.sort(z), anchor, target, 0.7, transport, potential, **options)
+
+    step = proximal_step(
+        anchor, target, 0.7, transport, potential, tolerance=1e-10, max_iterations=5000
+    )
+    assert bool(step.converged)
+    best = minimize(
+        lambda z: float(loss(jnp.asarray(z))),
+        np.asarray(step.z) + 0.05 * np.linspace(-1, 1, 5),
+        method="Nelder-Mead",
+        options={"xatol": 1e-7, "fatol": 1e-12, "maxiter": 4000, "maxfev": 4000},
+    )
+    assert loss(step.z) <= best.fun + 1e-8
+    if potential == "bellman":  # the other has kinks, on which the simplex may stall
+        assert step.z == pytest.approx(np.sort(best.x), abs=2e-3)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_fixed_point_and_gradient_agree(transport: str, x64: None) -> None:
+    # On the converged loss the two solvers are two ways to one minimiser.
+    anchor, target = pair(8, spread=0.8)
+    fixed = proximal_step(anchor, target, 1.0, transport, tolerance=1e-9, max_iterations=3000)
+    descent = proximal_step(
+        anchor,
+        target,
+        1.0,
+        transport,
+        solver="gradient",
+        sinkhorn_tolerance=1e-10,
+        tolerance=1e-9,
+        max_iterations=3000,
+    )
+    assert bool(fixed.converged)
+    assert bool(descent.converged)
+    assert fixed.z == pytest.approx(np.asarray(descent.z), abs=1e-5)
+
+
+def test_gradient_solver_takes_the_paper_steps(x64: None) -> None:
+    # One step of size r from the anchor: z0 - r (N dW + 2 h (z0 - Tz)); exact transport has no
+    # slope there, so with r = 0.25, h = 1 it goes half the way to the target.
+    anchor, target = pair(4)
+    step = proximal_step(anchor, target, 1.0, "exact", solver="gradient", max_iterations=1)
+    assert step.z == pytest.approx(np.asarray((anchor + target) / 2), abs=1e-12)
+    assert int(step.iterations) == 1
+    # The same size on the exact loss is Newton's: one more step and it stands.
+    done = proximal_step(anchor, target, 1.0, "exact", solver="gradient")
+    assert int(done.iterations) == 2
+    assert bool(done.converged)
+    # The paper's 0.5 at h = 1 oscillates: after any even number of steps it is back.
+    back = proximal_step(anchor, target, 1.0, "exact", solver="gradient", gradient_step=0.5)
+    assert not bool(back.converged)
+    assert back.z == pytest.approx(np.asarray(anchor), abs=1e-9)
+
+
+@given(
+    st.lists(st.floats(-20, 20, width=32), min_size=6, max_size=6),
+    st.lists(st.floats(-20, 20, width=32), min_size=6, max_size=6),
+    st.sampled_from([0.05, 1.0, 10.0]),
+    st.sampled_from(["exact", "sinkhorn"]),
+    st.sampled_from(["bellman", "energy"]),
+)
+@settings(max_examples=150, deadline=None)
+def test_order_is_preserved(
+    anchor: list, target: list, h: float, transport: str, potential: str
+) -> None:
+    """The projection onto the anchor rises with the particle, for whatever dual potentials.
+
+    Its slope is `2 Var_i / T >= 0`, the variance of the plan's row. The implicit step is
+    increasing in the point it is pulled to. So every iterate ascends, converged or not.
+    """
+    key = (h, transport, potential)
+    step = _STEPS.setdefault(
+        key, jax.jit(lambda a, t: proximal_step(a, t, h, transport, potential).z)
+    )
+    z = np.asarray(step(jnp.asarray(anchor, "float32"), jnp.asarray(target, "float32")))
+    assert np.isfinite(z).all()
+    # A particle may equal its neighbour; rounding of a softmax mean is all that is forgiven.
+    assert (np.diff(z) >= -4e-6 * (1 + np.abs(z).max())).all()
+
+
+_STEPS: dict = {}
+
+
+def test_shift_and_scale_of_the_exact_step() -> None:
+    anchor, target = pair(8)
+    step = proximal_step(anchor, target, 0.5, "exact").z
+    moved = proximal_step(3 * anchor - 2, 3 * target - 2, 0.5, "exact").z
+    assert moved == pytest.approx(np.asarray(3 * step - 2), abs=1e-5)
+
+
+@pytest.mark.parametrize("transport", ["sinkhorn", "divergence"])
+def test_shift_of_the_entropic_step(transport: str) -> None:
+    anchor, target = pair(8)
+    step = proximal_step(anchor, target, 0.5, transport).z
+    moved = proximal_step(anchor + 5, target + 5, 0.5, transport).z
+    assert moved == pytest.approx(np.asarray(step + 5), abs=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_jit_vmap_and_grad_in_both_precisions(transport: str, dtype: str, x64: None) -> None:
+    rng = np.random.default_rng(1)
+    anchor = jnp.asarray(np.sort(rng.normal(size=(3, 6)), -1), dtype)
+    target = jnp.asarray(np.sort(rng.normal(size=(3, 6)), -1), dtype)
+    one = lambda a, t: proximal_step(a, t, 1.0, transport, assume_sorted=True)  # noqa: E731
+    batch = jax.jit(jax.vmap(one))(anchor, target)
+    assert batch.z.dtype == dtype
+    alone = one(anchor[1], target[1])
+    assert batch.z[1] == pytest.approx(np.asarray(alone.z), abs=2e-3)
+    loss = lambda z: proximal_loss(z, anchor[0], target[0], 1.0, transport)  # noqa: E731
+    slope = jax.jit(jax.grad(loss))(target[0])
+    assert slope.dtype == dtype
+    assert bool(jnp.isfinite(slope).all())
+
+
+@pytest.mark.parametrize("potential", ["bellman", "energy"])
+@pytest.mark.parametrize("width", [1, 7, 50])
+def test_exact_step_has_the_same_bits_in_every_batch_width(potential: str, width: int) -> None:
+    rng = np.random.default_rng(2)
+    anchor = jnp.asarray(np.sort(rng.normal(size=(64, 16)), -1), jnp.float32)
+    target = jnp.asarray(np.sort(rng.normal(size=(64, 16)), -1), jnp.float32)
+    step = jax.jit(
+        jax.vmap(lambda a, t: proximal_step(a, t, 0.3, "exact", potential, assume_sorted=True).z)
+    )
+    whole, part = step(anchor, target), step(anchor[:width], target[:width])
+    assert np.array_equal(np.asarray(whole)[:width], np.asarray(part))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_projection_is_the_means_of_quantile_bins(k: int) -> None:
+    rng = np.random.default_rng(3)
+    rows = np.sort(rng.normal(size=(k, 4)), axis=-1)
+    expected = np.sort(rows.ravel()).reshape(4, k).mean(axis=1)
+    assert project(jnp.asarray(rows), 4, sorted_rows=True) == pytest.approx(expected, abs=1e-6)
+    assert project(jnp.asarray(rows.ravel()), 4) == pytest.approx(expected, abs=1e-6)
+
+
+def test_projection_is_the_closest_of_all(x64: None) -> None:
+    values = jnp.sort(jnp.asarray(np.random.default_rng(4).normal(size=12)))
+    best = project(values, 3)
+
+    def distance(z: np.ndarray) -> float:
+        return float(np.mean((np.repeat(np.sort(z), 4) - np.asarray(values)) ** 2))
+
+    found = minimize(distance, np.asarray(best) + 0.1, method="Nelder-Mead")
+    assert distance(np.asarray(best)) <= found.fun + 1e-9
+
+
+def test_flow_reports_its_path() -> None:
+    anchor, target = pair(6)
+    flow = jko_flow(anchor, target, 3, 1.0, "exact")
+    assert flow.path.shape == (4, 6)
+    # Exact transport halves the distance with h = 1: after k steps target + (z0 - target) / 2^k.
+    for k in range(4):
+        expected = target + (anchor - target) / 2**k
+        assert flow.path[k] == pytest.approx(np.asarray(expected), abs=1e-6)
+    assert flow.entropic.tolist() == [0.0] * 4
+    assert flow.potential[0] == pytest.approx(float(jnp.mean((anchor - target) ** 2) / 2))
+    assert flow.loss.shape == (3,)
+    assert bool(flow.converged.all())
+    assert flow.free_energy == pytest.approx(np.asarray(flow.potential))
+
+
+def test_named_losses_exist() -> None:
+    anchor, target = pair(4)
+    for potential, transport in NAMED_LOSSES.values():
+        assert bool(jnp.isfinite(proximal_step(anchor, target, 1.0, transport, potential).z).all())
+
+
+def test_midpoints_by_hand() -> None:
+    assert midpoints(2, jnp.float32).tolist() == [0.25, 0.75]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda a: proximal_step(a, a, 0.0), ["step_size = 0.0", "positive"]),
+        (lambda a: proximal_step(a, a, 1.0, "sinkhron"), ["transport", "'sinkhorn'?"]),
+        (lambda a: proximal_step(a, a, 1.0, potential="belman"), ["potential", "'bellman'?"]),
+        (lambda a: proximal_step(a, a, 1.0, solver="newton"), ["solver 'newton'", "gradient"]),
+        (lambda a: proximal_step(a, a[:2], 1.0, "exact"), ["target_z", "(2,)", "project"]),
+        (lambda a: proximal_loss(a, a, a, temperatures=(-1.0,)), ["temperatures", "positive"]),
+        (lambda a: project(a, 2), ["3 values", "2 equal"]),
+    ],
+)
+def test_mistakes_are_named(call: object, words: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        call(jnp.arange(3.0))  # type: ignore[operator]
+    for word in words:
+        assert word in str(caught.value)
