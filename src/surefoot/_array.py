@@ -159,6 +159,19 @@ def _prefix_sum(x: Array) -> Array:
     return x
 
 
+def pairwise_sum(x: Array) -> Array:
+    """Sum of a JAX array along the last axis by halving.
+
+    Elementwise additions only: XLA may order the terms of a reduction differently when the batch
+    around it changes, and a trial must give the same bits alone and in company.
+    """
+    while x.shape[-1] > 1:
+        half = x.shape[-1] // 2
+        folded = x[..., :half] + x[..., half : 2 * half]
+        x = jnp.concatenate([folded, x[..., 2 * half :]], axis=-1)
+    return x[..., 0]
+
+
 def count_below(xp: Any, rows: Array, levels: Array) -> Array:
     """How many entries of each ascending row `[..., N]` lie below each level `[..., T]`."""
     if rows.ndim == 1 and not is_traced(rows) and not is_traced(levels):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from surefoot._array import pairwise_sum
 from surefoot.transport.potentials import midpoints
 
 
@@ -29,7 +30,7 @@ def quantile_huber_loss(z: jax.Array, target_z: jax.Array, kappa: float = 1.0) -
 def quantile_huber_slope(z: jax.Array, target_z: jax.Array, kappa: float = 1.0) -> jax.Array:
     """The gradient of `quantile_huber_loss` in `z`, written out for tables."""
     tau = midpoints(z.shape[0], z.dtype)
-    error = target_z[:, None] - z[None, :]
-    weight = jnp.abs(tau[None, :] - (error < 0))
+    error = target_z[None, :] - z[:, None]
+    weight = jnp.abs(tau[:, None] - (error < 0))
     pull = jnp.clip(error / kappa, -1.0, 1.0) if kappa > 0 else jnp.sign(error)
-    return -jnp.mean(weight * pull, axis=0)
+    return -pairwise_sum(weight * pull) / target_z.shape[0]

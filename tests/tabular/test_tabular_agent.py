@@ -47,7 +47,9 @@ def test_saved_and_loaded(trained, tmp_path):
     path = tmp_path / "agent.safetensors"
     trained.save(path)
     again = TabularAgent.load(path, "surefoot/RiskyCliff-v0")
-    np.testing.assert_array_equal(again.return_distribution(FORK), trained.return_distribution(FORK))
+    np.testing.assert_array_equal(
+        again.return_distribution(FORK), trained.return_distribution(FORK)
+    )
     assert again.config == trained.config
     assert again.num_timesteps == trained.num_timesteps
     with pytest.raises(InputError, match="does not fit"):

@@ -25,7 +25,9 @@ def test_a_trial_alone_gives_the_bits_it_gives_in_the_batch(name):
     train = partial(train_trials, CONFIGS[name], risky_cliff(), episodes=8, seed=3, quiet=True)
     together = train(trials=5)
     alone = train(trials=range(3, 4))
-    for whole, single in zip(jax.tree.leaves(together.table), jax.tree.leaves(alone.table)):
+    for whole, single in zip(
+        jax.tree.leaves(together.table), jax.tree.leaves(alone.table), strict=True
+    ):
         np.testing.assert_array_equal(np.asarray(whole)[3], np.asarray(single)[0])
     np.testing.assert_array_equal(together.episodes[3], alone.episodes[0])
 
@@ -43,6 +45,7 @@ def test_chunk_length_does_not_matter():
     for a, b in zip(
         jax.tree.leaves(train(chunk=500, quiet=True).table),
         jax.tree.leaves(train(chunk=123, quiet=True).table),
+        strict=True,
     ):
         np.testing.assert_array_equal(a, b)
 
@@ -66,7 +69,9 @@ def test_finished_trials_stand_still():
         runs = advance(config, mdp, None, 200, runs)
     before = jax.tree.map(np.asarray, runs._replace(key=None))
     after = advance(config, mdp, None, 50, runs)
-    for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(after._replace(key=None))):
+    for a, b in zip(
+        jax.tree.leaves(before), jax.tree.leaves(after._replace(key=None)), strict=True
+    ):
         np.testing.assert_array_equal(a, b)
 
 

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from surefoot import _array
+from surefoot._array import pairwise_sum
 from surefoot.errors import InputError
 from surefoot.policies.base import DecidedBy, Policy, View, near_best
 
@@ -40,7 +41,7 @@ class Greedy(RiskMeasure):
     """The largest mean, risk-neutral."""
 
     def score(self, z: jax.Array) -> jax.Array:
-        return jnp.mean(z, axis=-1)
+        return pairwise_sum(z) / z.shape[-1]
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Distortion(RiskMeasure):
         return np.diff(self.share(np.arange(n + 1) / n))
 
     def score(self, z: jax.Array) -> jax.Array:
-        return jnp.sum(z * jnp.asarray(self.weights(z.shape[-1]), z.dtype), axis=-1)
+        return pairwise_sum(z * jnp.asarray(self.weights(z.shape[-1]), z.dtype))
 
 
 @dataclass(frozen=True)
@@ -126,5 +127,6 @@ class MeanVariance(RiskMeasure):
             raise InputError(f"weight = {self.weight}: it must be finite")
 
     def score(self, z: jax.Array) -> jax.Array:
-        mean = jnp.mean(z, axis=-1, keepdims=True)
-        return mean[..., 0] - self.weight * jnp.mean((z - mean) ** 2, axis=-1)
+        n = z.shape[-1]
+        mean = pairwise_sum(z) / n
+        return mean - self.weight * pairwise_sum((z - mean[..., None]) ** 2) / n

@@ -51,6 +51,7 @@ class Run(NamedTuple):
     fault: jax.Array  # step of the first reward or particle that is not finite, or -1
 
 
+@partial(jax.jit, static_argnums=(0, 2, 4))
 def start_runs(
     config: TabularConfig, mdp: TabularMDP, episodes: int, keys: jax.Array, extra: int = 0
 ) -> Run:
