@@ -1,0 +1,139 @@
+"""CPU time of a training step at the paper's settings, beside sb3-contrib's QR-DQN.
+
+Both run in this process on one thread each, in turn, block by block, so that whatever else the
+machine does hits both; what is counted is CPU time, so waiting does not. The ratio is that of
+the medians. Run it alone on a core: `taskset -c 1 python -m benchmarks.bench_neural`.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+os.environ.setdefault("NPROC", "1")  # before JAX starts: XLA's own threads
+
+ENVS = ("CartPole-v1", "MountainCar-v0", "LunarLander-v3")
+BLOCK = 200  # steps of sb3 in one turn; ours takes three times as many
+
+
+class Measurement(NamedTuple):
+    name: str
+    seconds: float  # of CPU a step, median over the blocks
+    peer: str | None = None
+    peer_seconds: float | None = None
+    wanted: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        return None if self.peer_seconds is None else self.peer_seconds / self.seconds
+
+
+def run(quick: bool) -> list[Measurement]:
+    import jax
+
+    jax.config.update("jax_cpu_enable_async_dispatch", False)  # as our workers do
+    blocks = 6 if quick else 20
+    rows = []
+    for env_id in ENVS[:1] if quick else ENVS:
+        rows += _one_env(env_id, blocks)
+    return [*rows, _memory()]
+
+
+def _one_env(env_id: str, blocks: int) -> list[Measurement]:
+    from surefoot.classic import ENVIRONMENTS
+
+    learners = {"qr": _ours(env_id, "qr"), "wgf": _ours(env_id, "wgf")}
+    if env_id in ENVIRONMENTS:
+        learners["qr compiled"] = _ours(env_id, "qr", compiled=True)
+        learners["wgf compiled"] = _ours(env_id, "wgf", compiled=True)
+    peer = _sb3(env_id)
+    times: dict[str, list[float]] = {name: [] for name in (*learners, "sb3")}
+    for _ in range(blocks):
+        for name, learn in learners.items():
+            times[name].append(_cpu(learn, 3 * BLOCK))
+        if peer is not None:
+            times["sb3"].append(_cpu(peer, BLOCK))
+    middle = {name: statistics.median(t) for name, t in times.items() if t}
+    other = middle.get("sb3")
+    rows = []
+    for name in learners:
+        kind = "compiled" in name
+        row = f"{env_id}, {name}: one step of training"
+        if name.startswith("qr"):
+            wanted = "6 times sb3-contrib" if kind else "4.5 times sb3-contrib"
+            peer_name = None if other is None else "sb3-contrib QR-DQN"
+            rows.append(Measurement(row, middle[name], peer_name, other, wanted))
+        else:
+            base = "qr compiled" if kind else "qr"
+            wanted = "at most 1.25 times the cost of qr: ratio at least 0.8"
+            rows.append(Measurement(row, middle[name], f"our {base}", middle[base], wanted))
+    return rows
+
+
+def _cpu(learn: Callable[[int], Any], steps: int) -> float:
+    start = time.process_time()
+    learn(steps)
+    return (time.process_time() - start) / steps
+
+
+def _ours(env_id: str, loss: str, compiled: bool = False) -> Callable[[int], Any]:
+    from surefoot.neural import NeuralAgent
+
+    agent = NeuralAgent(env_id, loss=loss, particles=2, compiled=compiled, seed=0)
+    agent.learn(600)  # compiles, and passes learning_starts and a change of the target
+    return agent.learn
+
+
+def _sb3(env_id: str) -> Callable[[int], Any] | None:
+    try:
+        import gymnasium as gym
+        import torch
+        from sb3_contrib import QRDQN
+    except ImportError:
+        return None
+    torch.set_num_threads(1)
+    model = QRDQN(
+        "MlpPolicy", gym.make(env_id), learning_rate=1e-3, buffer_size=10_000, batch_size=32,
+        learning_starts=100, gamma=0.99, train_freq=1, gradient_steps=1, seed=0, device="cpu",
+        target_update_interval=500, exploration_initial_eps=0.1, exploration_final_eps=0.1,
+        policy_kwargs={"n_quantiles": 2, "net_arch": [256, 256]},
+    )  # fmt: skip
+    model.learn(200)
+    return lambda steps: model.learn(steps, reset_num_timesteps=False)
+
+
+def _memory() -> Measurement:
+    """Bytes of 10^6 transitions of 8 numbers, as a share of their raw size; seconds a step."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    from surefoot.neural import NeuralConfig
+    from surefoot.neural.spaces import Spec
+    from surefoot.neural.step import Seen, compiled, init_carry
+
+    spec = Spec(8, "float32", 4)
+    config = NeuralConfig(loss="qr", particles=2, replay_size=1_000_000)
+    carry = init_carry(config, spec, jax.random.key(0))
+    raw = 1_000_000 * 4 * (8 + 8 + 1 + 1 + 1)
+    share = sum(leaf.nbytes for leaf in carry.replay) / raw
+    target, key = jax.tree.map(jnp.copy, carry.params), jnp.zeros(2, jnp.uint32)
+    seen = Seen(np.zeros((3, 8), np.float32), np.zeros(4, np.float32))
+    step = compiled(config, spec).step
+    spent = []
+    for _ in range(300):
+        start = time.process_time()
+        carry, told = step(carry, target, key, seen)
+        told.tolist()
+        spent.append(time.process_time() - start)
+    name = f"10^6 transitions of 8 numbers: {share:.2f} times their raw size; one step"
+    return Measurement(name, statistics.median(spent), wanted="at most 1.3 times, no copy")
+
+
+if __name__ == "__main__":
+    for row in run(quick=False):
+        ratio = "" if row.ratio is None else f", {row.ratio:.2f} times as fast as {row.peer}"
+        print(f"{row.name}: {row.seconds * 1e6:.0f} us of CPU{ratio} (wanted: {row.wanted})")

@@ -1,0 +1,242 @@
+"""Learning curves side by side: our QR and WGF, and sb3-contrib's QR-DQN at the same settings.
+
+    python -m benchmarks.learning [--seeds 5] [--only CartPole] [--method sb3] [--plot]
+
+Results are kept run by run in `benchmarks/results/learning.json`; a run that is there is not
+done again, so an interrupted comparison continues. The figure is made from what is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("NPROC", "1")
+RESULTS = Path(__file__).parent / "results"
+METHODS = ("qr", "wgf", "sb3")
+NAMES = {"qr": "surefoot QR", "wgf": "surefoot WGF", "sb3": "sb3-contrib QR-DQN"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Hyper-parameters all three methods are given."""
+
+    name: str
+    env_id: str
+    steps: int
+    note: str = "paper's settings"
+    compiled: bool = False
+    particles: int = 2
+    learning_rate: float = 1e-3
+    batch_size: int = 32
+    gamma: float = 0.99
+    replay_size: int = 10_000
+    learning_starts: int = 100
+    target_period: int = 500
+    update_every: int = 1
+    updates: int = 1
+    explore: float = 0.1
+    explore_start: float = 0.1
+    explore_steps: int = 1
+    step_size: float = 10.0  # of WGF only
+
+    @property
+    def eval_every(self) -> int:
+        return self.steps // 20
+
+
+SETTINGS = (
+    Setting("CartPole, paper", "CartPole-v1", 30_000, compiled=True),
+    Setting("MountainCar, paper", "MountainCar-v0", 60_000, compiled=True),
+    Setting(
+        "MountainCar, more exploration", "MountainCar-v0", 120_000, "rl-zoo's DQN settings",
+        compiled=True, learning_rate=4e-3, batch_size=128, gamma=0.98, learning_starts=1000,
+        target_period=600, update_every=16, updates=8, explore=0.07, explore_start=1.0,
+        explore_steps=24_000,
+    ),
+    Setting("LunarLander, paper", "LunarLander-v3", 60_000),
+)  # fmt: skip
+EPISODES = 10
+
+
+def ours(setting: Setting, loss: str, seed: int) -> dict[str, Any]:
+    import jax
+
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
+    from surefoot.neural import NeuralConfig
+    from surefoot.neural.trials import Trial, run_trial
+
+    names = (
+        "particles", "learning_rate", "batch_size", "gamma", "replay_size", "learning_starts",
+        "target_period", "update_every", "updates", "explore", "explore_start", "explore_steps",
+        "step_size",
+    )  # fmt: skip
+    config = NeuralConfig(loss=loss, **{name: getattr(setting, name) for name in names})
+    result = run_trial(
+        Trial(
+            setting.env_id, config, seed, setting.steps, setting.eval_every, EPISODES,
+            setting.compiled,
+        )
+    )  # fmt: skip
+    curve = result.returns.mean(axis=1).tolist()
+    return {"steps": result.steps.tolist(), "returns": curve, "cpu_seconds": result.cpu_seconds}
+
+
+def theirs(setting: Setting, seed: int) -> dict[str, Any]:
+    import gymnasium as gym
+    import torch
+    from sb3_contrib import QRDQN
+
+    torch.set_num_threads(1)
+    env, separate = gym.make(setting.env_id), gym.make(setting.env_id)
+    model = QRDQN(
+        "MlpPolicy", env, learning_rate=setting.learning_rate, buffer_size=setting.replay_size,
+        learning_starts=setting.learning_starts, batch_size=setting.batch_size,
+        gamma=setting.gamma, train_freq=setting.update_every, gradient_steps=setting.updates,
+        target_update_interval=setting.target_period, seed=seed, device="cpu",
+        exploration_initial_eps=setting.explore_start, exploration_final_eps=setting.explore,
+        exploration_fraction=min(1.0, setting.explore_steps / setting.steps),
+        policy_kwargs={"n_quantiles": setting.particles, "net_arch": [256, 256]},
+    )  # fmt: skip
+    steps: list[int] = []
+    returns: list[float] = []
+    start = time.process_time()
+
+    def look(*_: object) -> bool:
+        if model.num_timesteps % setting.eval_every == 0:
+            steps.append(model.num_timesteps)
+            returns.append(_evaluate(model, separate, seed + 10_000))
+        return True
+
+    model.learn(setting.steps, callback=look)
+    cpu = time.process_time() - start
+    return {"steps": steps, "returns": returns, "cpu_seconds": cpu}
+
+
+def _evaluate(model: Any, env: Any, seed: int) -> float:
+    total = 0.0
+    for episode in range(EPISODES):
+        obs, _ = env.reset(seed=seed + episode)
+        over = False
+        while not over:
+            action, _ = model.predict(obs, deterministic=True)
+            obs, reward, terminated, truncated, _ = env.step(int(action))
+            total, over = total + float(reward), terminated or truncated
+    return total / EPISODES
+
+
+def collect(settings: tuple[Setting, ...], methods: tuple[str, ...], seeds: int) -> dict[str, Any]:
+    from surefoot.files import atomic_write, json_bytes, read_json
+    from surefoot.progress import progress
+
+    path = RESULTS / "learning.json"
+    kept = read_json(path) if path.exists() else {"runs": {}}
+    jobs = [(s, m, k) for s in settings for k in range(seeds) for m in methods]
+    with progress(len(jobs), "learning", "runs") as bar:
+        for setting, method, seed in jobs:
+            key = f"{setting.name} | {setting.steps} steps | {method} | seed {seed}"
+            bar.note(key)
+            if key not in kept["runs"]:
+                run = theirs(setting, seed) if method == "sb3" else ours(setting, method, seed)
+                # Another process may have added runs meanwhile.
+                kept = read_json(path) if path.exists() else {"runs": {}}
+                about = {"setting": setting.name, "method": method, "seed": seed}
+                kept["runs"][key] = about | {"env": setting.env_id, "note": setting.note} | run
+                kept["versions"] = _versions()
+                atomic_write(path, json_bytes(kept))
+            bar.advance()
+    return kept
+
+
+def _versions() -> dict[str, str]:
+    packages = ("jax", "optax", "gymnasium", "numpy", "sb3-contrib", "torch")
+    return {name: importlib.metadata.version(name) for name in packages}
+
+
+def plot(kept: dict[str, Any]) -> Path:
+    import numpy as np
+
+    from surefoot.experiments.plotting import legend, new_figure, render, styles
+    from surefoot.files import atomic_write
+    from surefoot.stats import interquartile_mean
+
+    settings = [s for s in SETTINGS if any(r["setting"] == s.name for r in kept["runs"].values())]
+    looks = styles(["qr", "wgf", "sb3"])
+    figure, axes = new_figure(
+        1, len(settings), size=(4.4 * len(settings), 3.9),
+        title="Evaluation return: thin lines are seeds, thick the interquartile mean",
+    )  # fmt: skip
+    for ax, setting in zip(np.ravel(axes), settings, strict=True):
+        for method in METHODS:
+            runs = [
+                r for r in kept["runs"].values()
+                if (r["setting"], r["method"]) == (setting.name, method)
+            ]  # fmt: skip
+            if not runs:
+                continue
+            look, steps = looks[method], np.asarray(runs[0]["steps"])
+            curves = np.asarray([r["returns"] for r in runs])
+            for curve in curves:
+                ax.plot(steps, curve, color=look.color, alpha=0.25, linewidth=0.8)
+            middle = [interquartile_mean(column) for column in curves.T]
+            label = f"{NAMES[method]} ({len(runs)} seeds)"
+            ax.plot(steps, middle, color=look.color, linestyle=look.linestyle, label=label)
+        ax.set_title(setting.name)
+        ax.set_xlabel("environment steps")
+        legend(ax, fontsize=8)
+    np.ravel(axes)[0].set_ylabel("return, 10 greedy episodes")
+    png, _ = render(figure)
+    return atomic_write(RESULTS / "learning.png", png)
+
+
+def table(kept: dict[str, Any]) -> str:
+    """Mean over the last fifth of the evaluations, by seed."""
+    import numpy as np
+
+    from surefoot.stats import interquartile_mean
+
+    lines = [
+        "| setting | method | IQM of last fifth | seeds | CPU s a run |",
+        "|---|---|---|---|---|",
+    ]
+    for setting in SETTINGS:
+        for method in METHODS:
+            runs = [
+                r for r in kept["runs"].values()
+                if (r["setting"], r["method"]) == (setting.name, method)
+            ]  # fmt: skip
+            if runs:
+                ends = [float(np.mean(r["returns"][-len(r["returns"]) // 5 :])) for r in runs]
+                seeds = ", ".join(f"{e:.0f}" for e in ends)
+                cpu = np.mean([r["cpu_seconds"] for r in runs])
+                middle = f"{interquartile_mean(ends):.1f}"
+                lines.append(
+                    f"| {setting.name} | {NAMES[method]} | {middle} | {seeds} | {cpu:.0f} |"
+                )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--only", default="", help="settings whose name contains this")
+    parser.add_argument("--method", choices=METHODS, action="append")
+    parser.add_argument("--steps", type=int, help="instead of the setting's own")
+    parser.add_argument("--plot", action="store_true", help="only draw what is there")
+    options = parser.parse_args()
+    chosen = tuple(s for s in SETTINGS if options.only in s.name)
+    if options.steps:
+        chosen = tuple(replace(s, steps=options.steps) for s in chosen)
+    methods = tuple(options.method or METHODS)
+    kept = collect(chosen, methods, 0 if options.plot else options.seeds)
+    print(table(kept))
+    print(plot(kept))
+
+
+if __name__ == "__main__":
+    main()
