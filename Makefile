@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest
 export UV_PROJECT_ENVIRONMENT := .venv
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: help demo test lint types pytest slow bench docs torch clean
+.PHONY: help demo test lint types pytest slow peers bench docs torch clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -50,8 +50,12 @@ torch: .venv/.synced ## the CPU build of torch, beside the lock
 	  echo "== installing torch (CPU) into .venv"; \
 	  .tools/bin/pip --python $(BIN)/python install -q --disable-pip-version-check torch==2.13.0; }
 
-bench: .venv/.synced ## side-by-side benchmarks
+peers: .venv/.synced ## libraries that tests compare with or adapt to, beside the lock's default set
+	@echo "== installing peers (sb3-contrib, ray, pysdtest, pot)"
 	@$(UV) sync --quiet --locked --inexact $(EXTRAS) --extra bench --extra sb3 --extra ray
+
+bench: .venv/.synced ## side-by-side benchmarks
+	@$(MAKE) --no-print-directory peers
 	@$(BIN)/python -m benchmarks
 
 docs: .venv/.synced ## the documentation, built offline into site/

@@ -98,7 +98,7 @@ def test_mistakes_are_told():
         TabularAgent("FrozenLake-v1", los="wgf")
     with pytest.raises(InputError, match="NoSuchEnv"):
         TabularAgent("NoSuchEnv-v0")
-    with pytest.raises(InputError, match="supported|Discrete"):
+    with pytest.raises(InputError, match=r"supported|Discrete"):
         TabularAgent("CartPole-v1")
     agent = TabularAgent(risky_cliff())
     with pytest.raises(InputError, match=r"states are 0\.\.47"):

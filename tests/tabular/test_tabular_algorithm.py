@@ -137,15 +137,15 @@ def test_truncation_still_bootstraps():
 
 
 def test_wrong_settings_say_what_exists():
-    with pytest.raises(InputError, match="unknown loss 'wfg'.*Did you mean 'wgf'"):
+    with pytest.raises(InputError, match=r"unknown loss 'wfg'.*Did you mean 'wgf'"):
         TabularConfig(loss="wfg")
     with pytest.raises(InputError, match="unknown policy 'sdd'"):
         TabularConfig(behaviour="sdd")
-    with pytest.raises(InputError, match="gamma = 1.5"):
+    with pytest.raises(InputError, match=r"gamma = 1.5"):
         TabularConfig(gamma=1.5)
     with pytest.raises(InputError, match="particles = 0"):
         TabularConfig(particles=0)
-    with pytest.raises(InputError, match="learning_rate = 2.0 above kappa"):
+    with pytest.raises(InputError, match=r"learning_rate = 2.0 above kappa"):
         TabularConfig(loss="qr", learning_rate=2.0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,38 +12,57 @@ from rich.console import Console
 from surefoot.cli.options import parse, to_toml
 from surefoot.errors import unknown
 from surefoot.experiments.claims import tally, to_table
+from surefoot.experiments.everything import EXPERIMENTS, module_of, run_all
 
-EXPERIMENTS = {
-    "evaluation": "section 5.2: policy evaluation on the cliff walk",
-    "risky-cliff": "section 5.4: control in the presence of uncertainty",
-    "regression": "section 5.1: moments by quantile regression and by the flow",
-    "ablation": "appendix: temperature and step size of the proximal loss",
-    "figures": "figures 1 and 2: dispersion space and three comparisons",
-}
+ALL = "every experiment in order; repeat the command to pick up where it stopped"
+
+
+@dataclass(frozen=True)
+class AllOptions:
+    seed: int = 0
+    """Seed of every experiment."""
+    trials: int | None = None
+    """Trials of each experiment; by default each its own number."""
+    only: tuple[str, ...] = ()
+    """Only these experiments."""
+    out: Path = Path("runs/all")
+    """One folder per experiment, and claims.md and claims.json over all."""
 
 
 def main(words: list[str]) -> int:
+    known = {**EXPERIMENTS, "all": ALL}
     if not words or words[0] in ("-h", "--help"):
         print("usage: surefoot reproduce EXPERIMENT [--help] ...\n")
-        print("\n".join(f"  {name:<12} {text}" for name, text in EXPERIMENTS.items()))
+        print("\n".join(f"  {name:<12} {text}" for name, text in known.items()))
         return 0 if words else 2
-    if words[0] not in EXPERIMENTS:
-        raise unknown("experiment", words[0], EXPERIMENTS)
+    if words[0] not in known:
+        raise unknown("experiment", words[0], known)
+    if words[0] == "all":
+        options = parse(AllOptions, words[1:], "surefoot reproduce all", ALL)
+        for name in options.only:
+            if name not in EXPERIMENTS:
+                raise unknown("experiment", name, EXPERIMENTS)
+        made = run_all(options.out, seed=options.seed, trials=options.trials, only=options.only)
+        return _finish(made, "all experiments", options.out)
     return run_one(words[0], words[1:])
 
 
 def run_one(name: str, words: list[str]) -> int:
-    module = importlib.import_module(f"surefoot.experiments.{name.replace('-', '_')}")
+    module = module_of(name)
     options: Any = parse(
         options_of(name, module.Config), words, f"surefoot reproduce {name}", EXPERIMENTS[name]
     )
     if options.print_config:
         print(to_toml(options.config), end="")
         return 0
-    claims = module.run(options.config, options.out, existing=options.existing)
+    made = module.run(options.config, options.out, existing=options.existing)
+    return _finish(made, f"{name}: {EXPERIMENTS[name]}", options.out)
+
+
+def _finish(claims: Any, title: str, out: Path) -> int:
     console = Console()
-    console.print(to_table(claims, title=f"{name}: {EXPERIMENTS[name]}"))
-    console.print(f"{tally(claims)}\nresults, figures and summary.json are in {options.out}")
+    console.print(to_table(claims, title=title))
+    console.print(f"{tally(claims)}\nresults, figures and summary.json are in {out}")
     return 0
 
 

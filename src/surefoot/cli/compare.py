@@ -1,0 +1,54 @@
+"""`surefoot compare FILE`: columns of returns, by dominance and by a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from surefoot.cli.options import parse
+from surefoot.compare import compare_file
+from surefoot.errors import InputError
+
+
+@dataclass(frozen=True)
+class Options:
+    file: tyro.conf.Positional[Path | None] = None
+    """CSV or Parquet, one column of returns per policy, portfolio or strategy."""
+    columns: tuple[str, ...] = ()
+    """Only these columns."""
+    tolerance: float = 0.0
+    """Shortfalls up to this, in units of the returns, do not count."""
+    resamples: int = 1000
+    """Bootstrap resamples of the test."""
+    level: float = 0.05
+    """Significance level, Holm-corrected over pairs."""
+    paired: bool = False
+    """Rows belong together, such as the same day or the same seed."""
+    seed: int = 0
+    """Seed of the bootstrap."""
+    out: Path | None = None
+    """Where to put comparison.json, .md and the figure; nothing is written by default."""
+
+
+def main(words: list[str]) -> int:
+    text = "Compare columns of returns by first- and second-order stochastic dominance."
+    options = parse(Options, words, "surefoot compare", text)
+    if options.file is None:
+        raise InputError("compare: name a CSV or Parquet file (surefoot compare --help)")
+    result = compare_file(
+        options.file,
+        out=options.out,
+        columns=options.columns or None,
+        tolerance=options.tolerance,
+        resamples=options.resamples,
+        level=options.level,
+        paired=options.paired,
+        seed=options.seed,
+        progress=True,
+    )
+    print(result)
+    if options.out is not None:
+        print(f"\ncomparison.json, comparison.md and the figure are in {options.out}")
+    return 0
