@@ -37,13 +37,13 @@ class Setting:
     gamma: float = 0.99
     replay_size: int = 10_000
     learning_starts: int = 100
-    target_period: int = 500
+    target_period: int = 100
     update_every: int = 1
     updates: int = 1
     explore: float = 0.1
     explore_start: float = 0.1
     explore_steps: int = 1
-    step_size: float = 10.0  # of WGF only
+    step_size: float = 1.0  # of WGF only
 
     @property
     def eval_every(self) -> int:

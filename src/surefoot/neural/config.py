@@ -47,7 +47,7 @@ class NeuralConfig:
     """Updates each time."""
     n_step: int = 1
     """Rewards summed before bootstrapping; shorter at the end of an episode."""
-    target_period: int = 500
+    target_period: int = 100
     """Environment steps between changes of the target network."""
     target_mix: float = 1.0
     """Share of the online parameters taken at each change: 1 copies, less is Polyak averaging."""

@@ -68,9 +68,10 @@ class Proximal(Loss):
         discount_t: jax.Array,
         outputs_t: jax.Array,
     ) -> jax.Array:
-        # Ascending, so that ranks pair: the network is free to cross its particles.
-        z, anchor_z = network_sort(outputs), network_sort(anchor)
-        target_z = reward_t + discount_t * network_sort(outputs_t)
+        # Ascending, so that ranks pair: the network is free to cross its particles. One network
+        # for all three, since each costs by its depth and hardly by its width.
+        z, anchor_z, next_z = network_sort(jnp.stack([outputs, anchor, outputs_t]))
+        target_z = reward_t + discount_t * next_z
         return proximal_loss(
             z, anchor_z, target_z, self.step_size, self.transport, self.potential
         )  # Algorithm 2, line 3
