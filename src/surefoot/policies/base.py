@@ -113,7 +113,8 @@ def look(z: jax.Array, mask: jax.Array | None, assume_sorted: bool) -> View:
     mask = jnp.asarray(mask, bool)
     if mask.shape != z.shape[:1]:
         raise InputError(f"mask has shape {mask.shape}, there are {z.shape[0]} actions")
-    if not _array.is_traced(mask) and not bool(mask.any()):
+    feasible = mask.any()
+    if not _array.is_traced(feasible) and not bool(feasible):  # under jit constants are traced too
         raise InputError("mask leaves no feasible action")
     start = jnp.where(mask, 0.0, jnp.finfo(z.dtype).min / 8)
     return View(z, _curve(z, start), *_mean_and_lag(z, start), mask)
@@ -142,12 +143,13 @@ def _curve(z: jax.Array, start: jax.Array | float) -> jax.Array:
     """`F^-2` at the breakpoints, by the same additions in the same order."""
 
     def add(total: jax.Array, column: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return total + column, total + column
+        total = total + column
+        # Divided here and not after the loop, where XLA would fuse the division into differences
+        # of curves and round them by the width of the batch.
+        return total, total / z.shape[1]
 
     first = jnp.zeros(z.shape[0], z.dtype) + start
-    curve = jax.lax.scan(add, first, z.T)[1].T / z.shape[1]
-    # Fused with a later difference this division would round differently in other batch widths.
-    return jax.lax.optimization_barrier(curve)
+    return jax.lax.scan(add, first, z.T)[1].T
 
 
 def near_best(score: jax.Array, mask: jax.Array, tolerance: float) -> jax.Array:

@@ -55,7 +55,8 @@ class Distortion(RiskMeasure):
         return np.diff(self.share(np.arange(n + 1) / n))
 
     def score(self, z: jax.Array) -> jax.Array:
-        return pairwise_sum(z * jnp.asarray(self.weights(z.shape[-1]), z.dtype))
+        weights = jnp.asarray(self.weights(z.shape[-1]), z.dtype)
+        return pairwise_sum(z * weights[None, :])
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,337 @@
+"""Policies: who decides and why, masks, ties, exploration, risk measures against integrals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import integrate, stats
+
+from surefoot import dominance
+from surefoot import particles as sp
+from surefoot.errors import InputError
+from surefoot.policies import (
+    CPW,
+    POLICIES,
+    SSD,
+    CVaR,
+    DecidedBy,
+    Explore,
+    Greedy,
+    MeanVariance,
+    Wang,
+    policy_named,
+    policy_text,
+)
+from surefoot.policies.base import FEW, draw, look
+
+pytestmark = pytest.mark.usefixtures("no_rank_promotion")
+KEY = jax.random.key(0)
+SURE, RISKY = [1.0, 1.0], [0.0, 2.0]
+
+
+def actions(policy: object, z: object, mask: object = None, n: int = 400) -> np.ndarray:
+    """How often each action is taken."""
+    keys = jax.random.split(KEY, n)
+    z, mask = jnp.asarray(z), None if mask is None else jnp.asarray(mask)
+    taken = jax.jit(jax.vmap(lambda k: policy(z, k, mask)))(keys)  # type: ignore[operator]
+    return np.bincount(np.asarray(taken), minlength=z.shape[0]) / n
+
+
+def test_dominance_decides_by_hand() -> None:
+    decision = SSD().decide(jnp.asarray([RISKY, SURE, [-1.0, 0.5]]), KEY)
+    assert int(decision.action) == 1
+    assert int(decision.decided_by) == DecidedBy.DOMINANCE
+    assert decision.candidates.tolist() == [False, True, False]
+    assert decision.tied.tolist() == [True, True, False]  # means 1, 1, -0.25
+    assert bool(decision.multiple_solutions)
+    # Curves (0, 1), (0.5, 1), (-0.5, -0.25): it leads the others by 0.5 at tau = 1/2.
+    assert decision.margin == pytest.approx(0.5)
+    expected = [[0, 0.5, 0], [0, 0, 0], [1.25, 1.25, 0]]
+    assert decision.violations == pytest.approx(np.asarray(expected))
+
+
+def test_equal_actions_are_drawn_by_lot() -> None:
+    decision = SSD().decide(jnp.asarray([SURE, RISKY, SURE]), KEY)
+    assert int(decision.decided_by) == DecidedBy.TIE_BREAK
+    assert decision.candidates.tolist() == [True, False, True]
+    share = actions(SSD(), [SURE, RISKY, SURE])
+    assert share[1] == 0
+    assert share[0] == pytest.approx(0.5, abs=0.08)
+
+
+# No action dominates: the first has the best mean (5.5/3) with the worst tail, the second the
+# best tail; the third lies between. Curves: (-1, -0.5, 5.5/3), (1/3, 2/3, 1), (0, 0.3, 1.5).
+CROSSED = [[-3.0, 1.5, 7.0], [1.0, 1.0, 1.0], [0.0, 0.9, 3.6]]
+
+
+def test_undecided_greedy_is_the_paper() -> None:
+    decision = SSD().decide(jnp.asarray(CROSSED), KEY)
+    assert int(decision.decided_by) == DecidedBy.FALLBACK
+    assert int(decision.action) == 0
+    # Several greedy actions: uniform among them.
+    equal = [[-3.0, 1.5, 7.0], [-2.0, -0.5, 8.0], [0.0, 0.0, 0.0]]
+    share = actions(SSD(), equal)
+    assert share[2] == 0
+    assert share[0] == pytest.approx(0.5, abs=0.08)
+
+
+def test_undecided_least_violation() -> None:
+    # Worst shortfalls: 4/3 at tau = 1/3; 2.5/3 at the mean; 1.1/3 at tau = 2/3.
+    decision = SSD(undecided="least_violation").decide(jnp.asarray(CROSSED), KEY)
+    assert int(decision.action) == 2
+    assert int(decision.decided_by) == DecidedBy.FALLBACK
+    assert decision.violations.max(axis=1) == pytest.approx(
+        np.array([4 / 3, 2.5 / 3, 1.1 / 3]), abs=1e-6
+    )
+
+
+def test_undecided_lexicographic() -> None:
+    # Equal means 1; lower tails (-1, -0.5, 0.1): the last leads at 1/3 but not at 2/3.
+    z = [[-3.0, 1.5, 4.5], [-1.5, -1.5, 6.0], [0.3, -3.0, 5.7]]
+    z = np.sort(z, axis=-1)
+    assert not dominance.dominant_set(z).any()
+    # From the worst outcome upwards: -3, -1.5, -3: the second.
+    decision = SSD(undecided="lexicographic").decide(jnp.asarray(z), KEY)
+    assert int(decision.action) == 1
+    assert int(decision.decided_by) == DecidedBy.FALLBACK
+    # A better mean comes before any tail.
+    assert int(SSD(undecided="lexicographic")(jnp.asarray(CROSSED), KEY)) == 0
+
+
+def test_tolerance_makes_ties_and_is_documented_in_return_units() -> None:
+    z = jnp.asarray([[0.999, 1.001], [0.0, 2.0008]])  # means 1.0 and 1.0004
+    assert int(SSD(tolerance=0.0)(z, KEY)) == 1  # undecided, greedy: the larger mean
+    decision = SSD(tolerance=1e-3).decide(z, KEY)
+    assert int(decision.action) == 0
+    assert int(decision.decided_by) == DecidedBy.DOMINANCE
+    assert bool(decision.multiple_solutions)
+    assert actions(Greedy(tolerance=1e-3), z)[0] == pytest.approx(0.5, abs=0.08)
+    assert actions(Greedy(tolerance=1e-5), z)[0] == 0.0
+    # A tolerance above the dispersion hides it.
+    assert int(SSD(tolerance=1.0).decide(z, KEY).decided_by) == DecidedBy.TIE_BREAK
+
+
+def test_masks_take_actions_away() -> None:
+    z = [SURE, RISKY, [5.0, 5.0]]
+    masked = [True, True, False]
+    decision = SSD().decide(jnp.asarray(z), KEY, jnp.asarray(masked))
+    assert int(decision.action) == 0
+    assert int(decision.decided_by) == DecidedBy.DOMINANCE
+    assert decision.tied.tolist() == [True, True, False]
+    assert decision.margin == pytest.approx(0.5)
+    for policy in (*[k() for k in POLICIES.values()], Explore(explore=1.0)):
+        assert actions(policy, z, masked, n=100)[2] == 0
+    for name in ("least_violation", "lexicographic"):
+        crossed = [*CROSSED, [9.0, 9.0, 9.0]]
+        assert actions(SSD(undecided=name), crossed, [True] * 3 + [False], n=50)[3] == 0
+    only = SSD().decide(jnp.asarray(z), KEY, jnp.asarray([False, True, False]))
+    assert int(only.action) == 1
+    assert only.margin == 0.0
+
+
+def test_low_returns_are_not_mistaken_for_infeasible() -> None:
+    z = jnp.asarray([[-1e30, -1e30], [5.0, 5.0], [-1e29, -1e29]])
+    assert int(Greedy()(z, KEY, jnp.asarray([True, False, True]))) == 2
+    assert int(SSD()(z, KEY, jnp.asarray([True, False, True]))) == 2
+
+
+@pytest.mark.parametrize("explore", [0.0, 0.3, 1.0])
+def test_exploration_frequency(explore: float) -> None:
+    z = jnp.asarray([SURE, RISKY, [-5.0, -5.0]])
+    policy = Explore(policy=SSD(), explore=explore)
+    keys = jax.random.split(KEY, 3000)
+    decisions = jax.jit(jax.vmap(lambda k: policy.decide(z, k)))(keys)
+    strayed = np.asarray(decisions.decided_by) == DecidedBy.EXPLORATION
+    assert strayed.mean() == pytest.approx(explore, abs=0.03)
+    taken = np.asarray(decisions.action)
+    assert (taken[~strayed] == 0).all()
+    for action in range(3):
+        assert (taken == action).mean() == pytest.approx(
+            explore / 3 + (1 - explore) * (action == 0), abs=0.03
+        )
+    # The reasons stay those of the policy inside.
+    assert bool(decisions.multiple_solutions.all())
+    assert np.asarray(decisions.margin) == pytest.approx(0.5)
+    assert policy.tolerance == SSD().tolerance
+
+
+@pytest.mark.parametrize("keys", ["split", "seeds", "raw"])
+@pytest.mark.parametrize("wide", [False, True])
+def test_draws_are_uniform(keys: str, wide: bool) -> None:
+    width = FEW + 8 if wide else 5
+    chosen = [0, 2, 3, *range(FEW, width)]
+    candidates = jnp.zeros(width, bool).at[jnp.asarray(chosen)].set(True)
+    many = 6000
+    made = {
+        "split": lambda: jax.random.split(KEY, many),
+        "seeds": lambda: jax.vmap(jax.random.key)(jnp.arange(many)),
+        "raw": lambda: jax.random.split(jax.random.PRNGKey(1), many),
+    }[keys]()
+    counts = np.bincount(jax.jit(jax.vmap(lambda k: draw(candidates, k)))(made), minlength=width)
+    assert set(np.flatnonzero(counts)) == set(chosen)
+    assert stats.chisquare(counts[chosen]).pvalue > 1e-3
+
+
+returns = hnp.arrays(np.float64, (3, 5), elements=st.integers(-40, 40).map(lambda k: k / 8))
+
+
+@given(returns)
+@settings(max_examples=60, deadline=None)
+def test_ssd_takes_the_dominant_set(z: np.ndarray) -> None:
+    decision = _decide(jnp.asarray(z, "float32"))
+    dominant = dominance.dominant_set(z, tolerance=1e-3)
+    number = int(dominant.sum())
+    if number:
+        assert np.array_equal(decision.candidates, dominant)
+        assert dominant[int(decision.action)]
+        assert int(decision.decided_by) == (
+            DecidedBy.DOMINANCE if number == 1 else DecidedBy.TIE_BREAK
+        )
+    else:
+        assert int(decision.decided_by) == DecidedBy.FALLBACK
+        mean = z.mean(axis=-1)
+        assert np.array_equal(decision.candidates, mean >= mean.max() - 1e-3 - 1e-6)
+    # SSD never gives up expected return.
+    assert z[int(decision.action)].mean() >= z.mean(axis=-1).max() - 1e-3 - 1e-6
+
+
+_decide = jax.jit(lambda z: SSD().decide(z, KEY))
+
+
+@given(returns, st.permutations(range(5)))
+@settings(max_examples=30, deadline=None)
+def test_particle_order_does_not_matter(z: np.ndarray, order: list[int]) -> None:
+    same = _decide(jnp.asarray(z, "float32"))
+    mixed = _decide(jnp.asarray(z[:, order], "float32"))
+    assert int(same.action) == int(mixed.action)
+    assert np.array_equal(same.candidates, mixed.candidates)
+
+
+def test_view_agrees_with_dominance() -> None:
+    z = np.random.default_rng(0).normal(size=(4, 7))
+    view = look(jnp.asarray(z), None, False)
+    curve = sp.cumulative_quantile(z)
+    assert view.curve == pytest.approx(curve, abs=1e-5)
+    assert view.mean == pytest.approx(z.mean(axis=-1), abs=1e-6)
+    assert view.lag == pytest.approx((curve.max(axis=0) - curve).max(axis=-1), abs=1e-5)
+
+
+@pytest.mark.parametrize("width", [1, 7, 50])
+@pytest.mark.parametrize("name", POLICIES)
+def test_same_bits_in_every_batch_width(name: str, width: int) -> None:
+    rng = np.random.default_rng(1)
+    z = jnp.asarray(np.sort(rng.normal(size=(64, 4, 51)), axis=-1), jnp.float32)
+    keys = jax.random.split(KEY, 64)
+    policy = Explore(policy=POLICIES[name](), explore=0.1)
+    decide = jax.jit(jax.vmap(lambda z, k: policy.decide(z, k, assume_sorted=True)))
+    whole, part = decide(z, keys), decide(z[:width], keys[:width])
+    for field, a, b in zip(whole._fields, whole, part, strict=True):
+        assert np.array_equal(np.asarray(a)[:width], np.asarray(b)), field
+
+
+def test_many_actions() -> None:
+    z = jnp.asarray(np.random.default_rng(2).normal(size=(FEW + 9, 6)))
+    best = z.at[FEW + 3].set(10.0)
+    for policy in (SSD(), Greedy(), CVaR()):
+        assert int(policy(best, KEY)) == FEW + 3
+
+
+@pytest.mark.parametrize("eta", [-0.75, 0.4])
+def test_wang_against_numerical_integration(eta: float) -> None:
+    # Dabney et al. (2018): the mean of F^-1(beta(tau)) over uniform tau, beta = Phi(Phi^-1 + eta).
+    z = np.array([-2.0, 0.5, 1.0, 4.0])
+    level = lambda t: stats.norm.cdf(stats.norm.ppf(t) + eta)  # noqa: E731
+    expected, _ = integrate.quad(
+        lambda t: z[min(int(level(t) * 4), 3)], 0, 1, limit=2000, points=None, epsabs=1e-5
+    )
+    assert Wang(eta=eta).score(jnp.asarray(z)[None]) == pytest.approx(expected, abs=2e-3)
+    assert Wang(eta=0.0).score(jnp.asarray(z)[None]) == pytest.approx(z.mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("eta", [0.5, 0.71, 1.0])
+def test_cpw_against_numerical_integration(eta: float) -> None:
+    z = np.array([-2.0, 0.5, 1.0, 4.0])
+    tau = (np.arange(400_000) + 0.5) / 400_000
+    level = tau**eta / (tau**eta + (1 - tau) ** eta) ** (1 / eta)
+    expected = z[np.minimum((level * 4).astype(int), 3)].mean()
+    assert CPW(eta=eta).score(jnp.asarray(z)[None]) == pytest.approx(expected, abs=1e-3)
+
+
+def test_risk_measures_by_hand() -> None:
+    z = jnp.asarray([[-1.0, 0.0, 2.0, 3.0]])
+    assert CVaR(alpha=0.6).score(z) == pytest.approx(-0.05 / 0.6)
+    assert CVaR(alpha=1.0).score(z) == pytest.approx(1.0)
+    # Mean 1, variance 2.5.
+    assert MeanVariance(weight=0.4).score(z) == pytest.approx(0.0, abs=1e-6)
+    assert Wang().weights(8).sum() == pytest.approx(1.0)
+    # An averse Wang puts more weight on lower particles, a seeking one on higher.
+    assert (np.diff(Wang(eta=-0.5).weights(6)) < 0).all()
+    assert (np.diff(Wang(eta=0.5).weights(6)) > 0).all()
+
+
+@given(returns, st.floats(0.05, 1.0))
+@settings(max_examples=30, deadline=None)
+def test_cvar_policy_scores_are_cvar(z: np.ndarray, alpha: float) -> None:
+    score = CVaR(alpha=alpha).score(jnp.sort(jnp.asarray(z, "float32")))
+    assert score == pytest.approx(sp.cvar(z, alpha), abs=1e-4)
+
+
+def test_risk_aversion_changes_the_choice() -> None:
+    # Mean 1.5 with a disaster at -6, against a sure 1.
+    z = jnp.asarray([[-6.0, 4.0, 4.0, 4.0], [1.0, 1.0, 1.0, 1.0]])
+    assert int(Greedy()(z, KEY)) == 0
+    assert int(SSD()(z, KEY)) == 0  # no dominance; SSD never gives up the mean
+    for averse in (CVaR(alpha=0.25), Wang(eta=-0.75), MeanVariance(weight=1.0)):
+        assert int(averse(z, KEY)) == 1
+        assert int(averse.decide(z, KEY).decided_by) == DecidedBy.SCORE
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_names_round_trip(name: str) -> None:
+    policy = replace(POLICIES[name](), tolerance=3e-4)
+    assert policy_named(policy_text(policy)) == policy
+    assert policy_named(name) == POLICIES[name]()
+    assert hash(policy) == hash(policy_named(policy_text(policy)))
+
+
+def test_names_with_values() -> None:
+    assert policy_named("cvar:0.1") == CVaR(alpha=0.1)
+    assert policy_named("ssd:1e-4") == SSD(tolerance=1e-4)
+    assert policy_named("ssd:undecided=least_violation,tolerance=0.01") == SSD(
+        undecided="least_violation", tolerance=0.01
+    )
+    assert policy_named("wang:-0.5") == Wang(eta=-0.5)
+    assert policy_named(SSD()) == SSD()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: SSD(undecided="greedily"), ["undecided", "'greedy'?"]),
+        (lambda: SSD(tolerance=-1.0), ["tolerance = -1.0"]),
+        (lambda: CVaR(alpha=0.0), ["alpha = 0.0", "(0, 1]"]),
+        (lambda: CPW(eta=0.1), ["eta = 0.1", "[0.3, 1]"]),
+        (lambda: MeanVariance(weight=float("nan")), ["weight = nan"]),
+        (lambda: Explore(explore=1.5), ["explore = 1.5", "probability"]),
+        (lambda: SSD()(jnp.ones(3), KEY), ["(3,)", "[A, N]", "vmap"]),
+        (lambda: SSD()(jnp.ones((3, 0)), KEY), ["(3, 0)"]),
+        (lambda: SSD()(jnp.ones((3, 2)), KEY, jnp.ones(2)), ["mask", "(2,)", "3 actions"]),
+        (lambda: SSD()(jnp.ones((2, 2)), KEY, jnp.zeros(2)), ["no feasible action"]),
+        (lambda: policy_named("sdd"), ["policy 'sdd'", "'ssd'?"]),
+        (lambda: policy_named("cvar:x"), ["alpha", "'x'", "not a number"]),
+        (lambda: policy_named("cvar:beta=1"), ["option of policy cvar", "'beta'"]),
+        (lambda: policy_text(Explore()), ["has no name", "ssd"]),
+    ],
+)
+def test_mistakes_are_named(call: object, words: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        call()  # type: ignore[operator]
+    for word in words:
+        assert word in str(caught.value)
