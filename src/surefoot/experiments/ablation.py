@@ -291,4 +291,5 @@ def _calm(ax: Any) -> None:
         if high < 1.1 * low:
             image.set_clim(low / 1.5, high * 1.5)
             for text in ax.texts:
-                text.set_color("black")
+                if text.get_bbox_patch() is None:  # a hatched cell keeps its dark numbers
+                    text.set_color("white")

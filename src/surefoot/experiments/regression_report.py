@@ -182,10 +182,8 @@ def accuracy_claim(accuracy: list[dict], reading: Reading) -> Claim:
         return Claim("regression/accurate", "5.1", _ACCURATE, reason, "not testable", reason)
     fine = all(row["rmse"].low <= row["sampling_error"] for row in rows)
     verdict: Verdict = "partly" if fine and stopped else "reproduced" if fine else "not reproduced"
-    reason = (
-        "The interval of the RMSE reaches down to the standard error of a plain sample of that "
-        "size" if fine else "The RMSE lies above the standard error of a plain sample of that size"
-    )  # fmt: skip
+    where = "is not shown to lie above" if fine else "lies above"
+    reason = f"The RMSE {where} the standard error of a plain sample of that size"
     if stopped:
         reason += f"; {stopped} trials that did not converge are left out"
     errors = " and ".join(f"{row['sampling_error']:.3g}" for row in rows)
