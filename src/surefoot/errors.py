@@ -12,13 +12,16 @@ class SurefootError(Exception):
     exit_code = 1
 
 
-class InputError(SurefootError, ValueError):
-    """An argument, option or file is not what was asked for."""
+class InputError(SurefootError):
+    """An argument, option or file is not what was asked for.
+
+    Not a ValueError: option parsers swallow those, and wrap what we say in words of their own.
+    """
 
     exit_code = 2
 
 
-class RunError(SurefootError, RuntimeError):
+class RunError(SurefootError):
     """A run had to stop; what it had computed is kept."""
 
     exit_code = 3

@@ -141,7 +141,7 @@ def _smoothing(flows: dict[str, Flows]) -> Claim:
     }
     blurred = errors["W1 sinkhorn"].low > errors["W1 exact"].high
     moments = ", ".join(
-        f"{name} {100 * (found.z.var(-1) / found.target_z.var(-1) - 1).mean():+.2f} %"
+        f"{name} {100 * (found.z.var(-1).sum() / found.target_z.var(-1).sum() - 1):+.3f} %"
         for name, found in flows.items()
     )
     return Claim(
