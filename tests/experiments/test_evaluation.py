@@ -36,7 +36,7 @@ def test_everything_is_left_behind(small):
     assert tuple(evaluation.run(SMALL, out, existing="resume")) == tuple(claims)
 
 
-def test_the_flow_arrives_and_only_entropy_blurs(small):
+def test_the_flow_arrives_and_close_atoms_blur(small):
     out, _ = small
     run = RunDir.open(out)
     errors = {}
@@ -46,7 +46,11 @@ def test_the_flow_arrives_and_only_entropy_blurs(small):
         errors[transport] = np.abs(np.sort(z.reshape(-1, 40)) - np.sort(target.reshape(-1, 40)))
     # 20 exact steps halve the distance 20 times: 100 / 2^20 is below 1e-3.
     assert errors["exact"].max() < 1e-3
-    assert errors["sinkhorn"].mean() > 2 * errors["exact"].mean()
+    # The returns are a few atoms far apart: a converged entropic step has nothing to blur.
+    assert errors["sinkhorn"].mean() < 0.05
+    assert errors["divergence"].mean() < 0.05
+    # In units of the penalty the same atoms lie close, and the entropic step blurs them.
+    assert errors["sinkhorn-scaled"].mean() > 1.0
 
 
 def test_monte_carlo_agrees_with_dynamic_programming():

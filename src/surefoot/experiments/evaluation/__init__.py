@@ -10,11 +10,10 @@ import numpy as np
 from surefoot.errors import InputError, unknown
 from surefoot.experiments.claims import Claim
 from surefoot.experiments.evaluation.figures import draw_figures
-from surefoot.experiments.evaluation.flows import PLACES, Flows, fit_flows, learn_policy
+from surefoot.experiments.evaluation.flows import METHODS, PLACES, Flows, fit_flows, learn_policy
 from surefoot.experiments.evaluation.verdicts import summary, verdicts
 from surefoot.experiments.store import Existing, RunDir
 from surefoot.progress import progress
-from surefoot.transport import TRANSPORTS
 
 __all__ = ["Config", "run"]
 
@@ -41,8 +40,8 @@ class Config:
     """h, the time step of the proximal operator."""
     temperatures: tuple[float, ...] = (1.0, 0.5, 0.25)
     """Annealing of the entropic transports."""
-    transports: tuple[str, ...] = TRANSPORTS
-    """Transports to compare: sinkhorn (the paper), divergence, exact."""
+    transports: tuple[str, ...] = METHODS
+    """sinkhorn, divergence, exact; sinkhorn-scaled: with rewards in units of the cliff's 100."""
     gamma: float = 0.9
     """Discount."""
     learning_rate: float = 0.5
@@ -54,8 +53,8 @@ class Config:
 
     def __post_init__(self) -> None:
         for name in self.transports:
-            if name not in TRANSPORTS:
-                raise unknown("transport", name, TRANSPORTS)
+            if name not in METHODS:
+                raise unknown("transport", name, METHODS)
         for name in ("episodes", "rollouts", "horizon", "truth_rollouts", "steps"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} = {getattr(self, name)}: there must be at least one")

@@ -10,6 +10,7 @@ from surefoot.experiments.evaluation.flows import PLACES, Flows
 from surefoot.experiments.evaluation.verdicts import blur, second_moment_error, wasserstein_error
 from surefoot.experiments.plotting import PALETTE, band, legend, new_figure, save_figure, style
 from surefoot.experiments.store import RunDir
+from surefoot.experiments.styles import ORANGE, Style
 from surefoot.mdp import ACTION_NAMES
 from surefoot.particles import dispersion_space
 from surefoot.stats import mean_interval
@@ -26,13 +27,17 @@ def draw_figures(config: Config, flows: dict[str, Flows], run: RunDir) -> None:
     _errors(flows, run)
 
 
+def look_of(method: str) -> Style:
+    return Style(ORANGE, "D", ":") if method.endswith("-scaled") else style(method)
+
+
 def _distributions(flows: dict[str, Flows], run: RunDir, place: int, name: str) -> None:
     figure, axes = new_figure(len(flows), 4, size=(13, 2.6 * len(flows)), sharex="col")
     for row, (transport, found) in zip(axes, flows.items(), strict=True):
         for a, ax in enumerate(row):
             z, target = found.z[0, place, a], found.target_z[0, place, a]
             bins = np.linspace(min(z.min(), target.min()) - 1, max(z.max(), target.max()) + 1, 60)
-            ax.hist(z, bins, color=style(transport).color, alpha=0.55, label="particles")
+            ax.hist(z, bins, color=look_of(transport).color, alpha=0.55, label="particles")
             ax.hist(target, bins, histtype="step", color="black", lw=1.3, label="rollouts")
             ax.set_title(f"{ACTION_NAMES[a]}, {transport}", fontsize=10)
             ax.set_yscale("symlog", linthresh=10)
@@ -48,13 +53,17 @@ def _convergence(config: Config, flows: dict[str, Flows], run: RunDir) -> None:
     figure, axes = new_figure(1, 3, size=(13, 3.8))
     steps = np.arange(1, config.steps + 1)
     for transport, found in flows.items():
+        if transport.endswith("-scaled"):
+            continue  # its losses are in another unit
         for ax, values, x in (
             (axes[0, 0], found.loss.mean((1, 2)), steps),
             (axes[0, 1], found.free_energy.mean((1, 2)), np.arange(config.steps + 1)),
             (axes[0, 2], found.value_error.mean((1, 2)), np.arange(config.steps + 1)),
         ):
             shown = mean_interval(values)
-            band(ax, x, shown.mean, np.maximum(shown.low, 1e-12), shown.high, transport)
+            look = look_of(transport)
+            low = np.maximum(shown.low, 1e-12)
+            band(ax, x, shown.mean, low, shown.high, transport, look=look)
     for ax, label, log in (
         (axes[0, 0], "proximal loss (return²)", True),
         (axes[0, 1], "free energy (return²)", True),
@@ -104,11 +113,13 @@ def _errors(flows: dict[str, Flows], run: RunDir) -> None:
         (axes[0, 1], second_moment_error, "second moment, relative error (%)", 100.0),
     ):
         places = [(p, a) for p in range(len(PLACES)) for a in range(4)]
-        for offset, (transport, found) in zip((-0.22, 0, 0.22), flows.items(), strict=False):
+        for offset, (transport, found) in zip(
+            (-0.27, -0.09, 0.09, 0.27), flows.items(), strict=False
+        ):
             errors = [mean_interval(scale * measure(found)[:, p, a]) for p, a in places]
             mean = np.asarray([e.mean for e in errors])
             half = np.asarray([e.half_width for e in errors])
-            look = style(transport)
+            look = look_of(transport)
             ax.errorbar(
                 np.arange(8) + offset, mean, yerr=half, fmt=look.marker, color=look.color,
                 capsize=2, label=transport, ms=5,

@@ -12,12 +12,14 @@ import numpy as np
 from surefoot.mdp import CliffGrid, cliff_walk, monte_carlo_returns
 from surefoot.policies import Greedy
 from surefoot.tabular import TabularConfig, train_trials
-from surefoot.transport import jko_flow
+from surefoot.transport import TRANSPORTS, jko_flow
 
 if TYPE_CHECKING:
     from surefoot.experiments.evaluation import Config
 
 GRID = CliffGrid(4, 12)
+METHODS = (*TRANSPORTS, "sinkhorn-scaled")
+UNIT = 100.0  # the cliff's penalty, in which sinkhorn-scaled counts returns
 PLACES = {"start": GRID.start, "neighbour": GRID.state(2, 0)}
 
 
@@ -31,6 +33,8 @@ class Flows(NamedTuple):
     free_energy: np.ndarray  # [T, P, A, K + 1]
     value_error: np.ndarray  # [T, P, A, K + 1] squared error of the mean against the target
     converged: np.ndarray  # [T, P, A, K] did the solver of the step converge
+
+    # Losses and energies of sinkhorn-scaled are in squares of its own unit.
 
 
 def learn_policy(config: Config) -> tuple[np.ndarray, np.ndarray]:
@@ -78,12 +82,13 @@ def fit_flows(config: Config, policy: np.ndarray, transport: str) -> Flows:
     keys = jax.random.split(key_target, config.trials)
     target_z = np.stack([returns(config, policy, config.rollouts, key) for key in keys])
     start = jnp.sort(jax.random.normal(key_start, target_z.shape), axis=-1)
+    unit = UNIT if transport.endswith("-scaled") else 1.0
     flow = jax.jit(
         partial(
             jko_flow,
             steps=config.steps,
             step_size=config.step_size,
-            transport=transport,
+            transport=transport.removesuffix("-scaled"),
             temperatures=config.temperatures,
         )
     )
@@ -91,15 +96,15 @@ def fit_flows(config: Config, policy: np.ndarray, transport: str) -> Flows:
         [flow(z, t) for z, t in zip(zs, ts, strict=True)]
         for zs, ts in zip(
             start.reshape(config.trials, -1, config.rollouts),
-            jnp.asarray(target_z).reshape(config.trials, -1, config.rollouts),
+            jnp.asarray(target_z / unit).reshape(config.trials, -1, config.rollouts),
             strict=True,
         )
     ]
     lead = target_z.shape[:-1]
     found = jax.tree.map(lambda *x: np.stack(x), *[f for row in parts for f in row])
-    error = (found.path.mean(-1) - target_z.mean(-1).reshape(-1, 1)) ** 2
+    error = (unit * found.path.mean(-1) - target_z.mean(-1).reshape(-1, 1)) ** 2
     return Flows(
-        z=found.path[:, -1].reshape(*lead, -1),
+        z=unit * found.path[:, -1].reshape(*lead, -1),
         target_z=target_z,
         truth=truth,
         loss=found.loss.reshape(*lead, -1),

@@ -139,7 +139,8 @@ def _smoothing(flows: dict[str, Flows]) -> Claim:
     errors: dict[str, Interval] = {
         f"W1 {name}": mean_interval(blur(found).mean((1, 2))) for name, found in flows.items()
     }
-    blurred = errors["W1 sinkhorn"].low > errors["W1 exact"].high
+    entropic = [n for n in ("sinkhorn", "sinkhorn-scaled") if n in flows]
+    blurred = [n for n in entropic if errors[f"W1 {n}"].low > errors["W1 exact"].high + 0.01]
     moments = ", ".join(
         f"{name} {100 * (found.z.var(-1).sum() / found.target_z.var(-1).sum() - 1):+.3f} %"
         for name, found in flows.items()
@@ -147,7 +148,10 @@ def _smoothing(flows: dict[str, Flows]) -> Claim:
     return Claim(
         "smoothed", SECTION, "the estimates are of the smoothed target distribution",
         f"distance to the fitted rollouts by transport; their variance is off by {moments}",
-        "reproduced" if blurred else "not reproduced",
-        "" if blurred else "the entropic estimate lies as close as the exact one",
+        "reproduced" if blurred == entropic else "partly" if blurred else "not reproduced",
+        "" if blurred == entropic else
+        "these returns are a few atoms, wider apart than the square root of the temperature, so "
+        f"the entropic step has little to blur; smoothed are {', '.join(blurred) or 'none'} (in "
+        "units of the cliff's penalty the same atoms lie close)",
         errors,
     )  # fmt: skip
