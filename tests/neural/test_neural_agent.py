@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import gymnasium as gym
 import jax
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 from surefoot.errors import InputError, RunError
 from surefoot.neural import NeuralAgent, probes
 from surefoot.neural.fused import _enter, advance
-from surefoot.neural.logs import RunLog, Watch
+from surefoot.neural.logs import RunLog, TensorBoard, Watch, WeightsAndBiases
 from surefoot.policies import SSD, CVaR, DecidedBy
 
 TINY = {"loss": "qr", "hidden": (8,), "particles": 4, "learning_starts": 20, "target_period": 30}
@@ -193,3 +195,12 @@ def test_mistakes_are_one_line():
         with pytest.raises(InputError) as error:
             call()
         assert "\n" not in str(error.value)
+
+
+def test_hooks_that_are_not_installed_say_what_to_install(tmp_path, monkeypatch):
+    for module in ("wandb", "tensorboardX", "torch.utils.tensorboard"):
+        monkeypatch.setitem(sys.modules, module, None)  # what Python does with a missing module
+    with pytest.raises(InputError, match="pip install wandb"):
+        WeightsAndBiases("project", tmp_path)
+    with pytest.raises(InputError, match="tensorboard"):
+        TensorBoard(tmp_path)

@@ -241,6 +241,6 @@ def test_configuration_mistakes(options, text):
 
 
 def test_linear_exploration():
-    config = NeuralConfig(explore=0.1, explore_start=0.9, explore_steps=100)
-    rates = [float(explore_rate(config, jnp.asarray(k))) for k in (0, 50, 100, 1000)]
-    assert rates == pytest.approx([0.9, 0.5, 0.1, 0.1])
+    config = NeuralConfig(explore=0.1, explore_start=0.9, explore_steps=100, learning_starts=10)
+    rates = [float(explore_rate(config, jnp.asarray(k))) for k in (0, 9, 10, 50, 100, 1000)]
+    assert rates == pytest.approx([1.0, 1.0, 0.82, 0.5, 0.1, 0.1])

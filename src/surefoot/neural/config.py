@@ -40,7 +40,7 @@ class NeuralConfig:
     replay_size: int = 10_000
     """Transitions remembered; the oldest go first."""
     learning_starts: int = 100
-    """Environment steps before the first update."""
+    """Environment steps before the first update; actions are random until then, as in SB3."""
     update_every: int = 1
     """Environment steps between updates."""
     updates: int = 1

@@ -77,11 +77,13 @@ def pick(policy: Policy, z: jax.Array, key: jax.Array) -> jax.Array:
     return jax.vmap(decide)(z)
 
 
-def explore_rate(config: NeuralConfig, steps: jax.Array) -> jax.Array:
-    if config.explore_start is None:
-        return jnp.asarray(config.explore, jnp.float32)
-    done = jnp.minimum(steps / config.explore_steps, 1.0)
-    return config.explore_start + done * (config.explore - config.explore_start)
+def explore_rate(config: NeuralConfig, steps: Any) -> jax.Array:
+    """Probability of a random action at step `steps`: always before there is anything to follow."""
+    rate = jnp.asarray(config.explore, jnp.float32)
+    if config.explore_start is not None:
+        done = jnp.minimum(steps / config.explore_steps, 1.0)
+        rate = config.explore_start + done * (config.explore - config.explore_start)
+    return jnp.where(steps < config.learning_starts, 1.0, rate)
 
 
 def act(
