@@ -93,7 +93,8 @@ def one_step(config: TabularConfig, mdp: TabularMDP, measure: Measure | None, ru
     before = act(run.table, obs) if config.on_policy else None
     follow = run.action if before is None else before.action
     seen = Transition(run.state, run.action, reward, discount, obs, follow)
-    table = update(config, run.table, seen, mdp.mask, key_target, active)
+    sound = active & jnp.isfinite(reward)  # what is not a number is never learned
+    table = update(config, run.table, seen, mdp.mask, key_target, sound)
     decision = act(table, fresh)
     if before is not None:
         decision = jax.tree.map(lambda a, b: jnp.where(over, a, b), decision, before)
@@ -104,8 +105,8 @@ def one_step(config: TabularConfig, mdp: TabularMDP, measure: Measure | None, ru
     )
     tally = run.tally + jnp.where(active, counts, 0.0)
     line = jnp.minimum(run.episode, run.episodes.shape[0] - 1)
-    done = over & active
-    healthy = jnp.isfinite(reward) & jnp.all(jnp.isfinite(table.z[seen.obs_tm1, seen.action_tm1]))
+    healthy = sound & jnp.all(jnp.isfinite(table.z[seen.obs_tm1, seen.action_tm1]))
+    done = over & healthy
     following = Run(
         table=table,
         state=fresh,
