@@ -189,13 +189,20 @@ def step(
     steps = carry.steps + 1
     each = config.batch_size + 2  # words per update: the rows, and a key for the target policy
     words = random_words(key, carry.steps, 4 + each * config.updates if learn else 4)
-    params, opt_state, value = carry.params, carry.opt_state, jnp.zeros(())
-    for k in range(config.updates if learn else 0):
-        own = words[4 + k * each : 4 + (k + 1) * each]
+    learner = (carry.params, carry.opt_state)
+
+    def improve(learner: tuple[Params, Any], own: jax.Array) -> tuple[tuple[Params, Any], Any]:
         batch = sample(replay, steps, own[2:], config.n_step, config.gamma)
-        params, opt_state, value = update(
-            config, spec, params, opt_state, target_params, batch, as_key(own[:2])
-        )
+        *new, value = update(config, spec, *learner, target_params, batch, as_key(own[:2]))
+        return (new[0], new[1]), value
+
+    value = jnp.zeros(())
+    if learn and config.updates == 1:
+        learner, value = improve(learner, words[4:])
+    elif learn:  # a loop, so that compiling does not take `updates` times as long
+        learner, values = jax.lax.scan(improve, learner, words[4:].reshape(-1, each))
+        value = values[-1]
+    params, opt_state = learner
     action = act(config, spec, params, obs_next, words[:4], steps)
     finite = jnp.isfinite(reward_t) & jnp.all(jnp.isfinite(obs_t)) & jnp.isfinite(value)
     told = jnp.stack([action.astype(jnp.float32), value, finite.astype(jnp.float32)])
