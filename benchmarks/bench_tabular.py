@@ -1,0 +1,109 @@
+"""CPU time of one environment step of Algorithm 1 on the risky cliff, learning included.
+
+The peer is the same algorithm written with torch and GeomLoss, one trial at a time; ours trains 50
+trials in one compiled batch. The further rows show how the cost of a step of one trial grows with
+particles, pooled transitions and trials.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from benchmarks.harness import ROOT, Row
+
+STEPS = 200
+
+
+def run(quick: bool) -> list[Row]:
+    from surefoot.policies import SSD
+    from surefoot.tabular import TabularConfig
+
+    rounds = 3 if quick else 7
+    base = TabularConfig(targets="sample", behaviour=SSD(tolerance=5e-4), initial_std=1.0)
+    name, peer = _researcher(20 if quick else 60)
+    goal: dict[str, Any] = {"wanted": "at least 200 times", "goal": 200.0} if peer else {}
+    rows = [
+        Row(text, _step(config, 50, rounds), name, peer, **goal)
+        for text, config in (
+            ("sample targets, sinkhorn (the same algorithm)", replace(base, transport="sinkhorn")),
+            ("sample targets, exact", base),
+            ("mixture targets, K = 32, exact", replace(base, targets="mixture", memory=32)),
+        )
+    ]
+    if quick:
+        return rows
+    mixture = replace(base, targets="mixture", memory=32)
+    curves: dict[str, list[tuple[int, float]]] = {"particles N": [], "pooled K": [], "trials": []}
+    for n in (16, 64, 256):
+        curves["particles N"].append((n, _step(replace(mixture, particles=n), 50, 3)))
+    for k in (1, 8, 32, 128):
+        curves["pooled K"].append((k, _step(replace(mixture, memory=k), 50, 3)))
+    for trials in (1, 10, 50, 200):
+        curves["trials"].append((trials, _step(mixture, trials, 3)))
+    _draw(curves)
+    for label, points in curves.items():
+        rows += [Row(f"mixture targets, {label} = {x}", seconds) for x, seconds in points]
+    return rows
+
+
+def _step(config: Any, trials: int, rounds: int) -> float:
+    """CPU seconds a step of one trial: median over compiled calls of `STEPS` steps."""
+    import jax
+
+    from surefoot.mdp import risky_cliff
+    from surefoot.tabular.training import advance, start_runs, trial_keys
+
+    mdp = risky_cliff().to_jax()
+    runs = start_runs(config, mdp, 10_000, trial_keys(0, range(trials)))
+    runs = jax.block_until_ready(advance(config, mdp, None, STEPS, runs))
+    spent = []
+    for _ in range(rounds):
+        begin = time.process_time()
+        runs = jax.block_until_ready(advance(config, mdp, None, STEPS, runs))
+        spent.append(time.process_time() - begin)
+    return sorted(spent)[len(spent) // 2] / (STEPS * trials)
+
+
+def _researcher(steps: int) -> tuple[str, float | None]:
+    try:
+        from benchmarks.researcher import ResearcherAgent
+    except ImportError as error:
+        return f"torch and GeomLoss ({error.name} not installed)", None
+    import gymnasium
+    import numpy as np
+    import torch
+
+    import surefoot.mdp  # noqa: F401  (registers the environment)
+
+    torch.set_num_threads(1)
+    env = gymnasium.make("surefoot/RiskyCliff-v0")
+    agent = ResearcherAgent(48, 4)
+    rng = np.random.default_rng(0)
+    state, _ = env.reset(seed=0)
+    spent = []
+    for _ in range(steps):
+        begin = time.process_time()
+        action = agent.act(int(state), rng)
+        obs, reward, terminated, truncated, _ = env.step(action)
+        agent.update(int(state), action, float(reward), int(obs), terminated)
+        state = env.reset()[0] if terminated or truncated else obs
+        spent.append(time.process_time() - begin)
+    return "torch and GeomLoss", sorted(spent)[len(spent) // 2]
+
+
+def _draw(curves: dict[str, list[tuple[int, float]]]) -> None:
+    from surefoot.experiments.plotting import new_figure, render
+
+    figure, axes = new_figure(1, 3, size=(12, 3.6), sharey=True)
+    for ax, (label, points) in zip(axes[0], curves.items(), strict=True):
+        ax.plot([x for x, _ in points], [1e6 * s for _, s in points], marker="o", color="#0072B2")
+        ax.set_xscale("log", base=2)
+        ax.set_yscale("log")
+        ax.set_xlabel(label)
+    axes[0, 0].set_ylabel("CPU time a step of one trial (µs)")
+    figure.suptitle("Algorithm 1 with mixture targets; else 16 particles, K = 32, 50 trials")
+    folder = ROOT / "docs" / "assets"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tabular-cost.png").write_bytes(render(figure)[0])
