@@ -2,7 +2,7 @@
 
 Both run in this process on one thread each, in turn, block by block, so that whatever else the
 machine does hits both; what is counted is CPU time, so waiting does not. The ratio is that of
-the medians. Run it alone on a core: `taskset -c 1 python -m benchmarks.bench_neural`.
+the medians.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import os
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+from benchmarks.harness import Row
 
 os.environ.setdefault("NPROC", "1")  # before JAX starts: XLA's own threads
 
@@ -19,19 +21,7 @@ ENVS = ("CartPole-v1", "MountainCar-v0", "LunarLander-v3")
 BLOCK = 200  # steps of sb3 in one turn; ours takes three times as many
 
 
-class Measurement(NamedTuple):
-    name: str
-    seconds: float  # of CPU a step, median over the blocks
-    peer: str | None = None
-    peer_seconds: float | None = None
-    wanted: str = ""
-
-    @property
-    def ratio(self) -> float | None:
-        return None if self.peer_seconds is None else self.peer_seconds / self.seconds
-
-
-def run(quick: bool) -> list[Measurement]:
+def run(quick: bool) -> list[Row]:
     import jax
 
     jax.config.update("jax_cpu_enable_async_dispatch", False)  # as our workers do
@@ -42,7 +32,7 @@ def run(quick: bool) -> list[Measurement]:
     return [*rows, _memory()]
 
 
-def _one_env(env_id: str, blocks: int) -> list[Measurement]:
+def _one_env(env_id: str, blocks: int) -> list[Row]:
     from surefoot.classic import ENVIRONMENTS
 
     learners = {"qr": _ours(env_id, "qr"), "wgf": _ours(env_id, "wgf")}
@@ -60,16 +50,15 @@ def _one_env(env_id: str, blocks: int) -> list[Measurement]:
     other = middle.get("sb3")
     rows = []
     for name in learners:
-        kind = "compiled" in name
-        row = f"{env_id}, {name}: one step of training"
-        if name.startswith("qr"):
-            wanted = "6 times sb3-contrib" if kind else "4.5 times sb3-contrib"
-            peer_name = None if other is None else "sb3-contrib QR-DQN"
-            rows.append(Measurement(row, middle[name], peer_name, other, wanted))
-        else:
-            base = "qr compiled" if kind else "qr"
-            wanted = "at most 1.25 times the cost of qr: ratio at least 0.8"
-            rows.append(Measurement(row, middle[name], f"our {base}", middle[base], wanted))
+        case = f"{env_id}, {name}: one step of training"
+        if name.startswith("wgf"):  # beside our own qr
+            base = name.replace("wgf", "qr")
+            wanted = "at most 1.25 times the cost of qr"
+            rows.append(Row(case, middle[name], f"our {base}", middle[base], wanted, 0.8))
+            continue
+        goal = 6.0 if "compiled" in name else 4.5
+        peer_name = "sb3-contrib QR-DQN" + (" (not installed)" if other is None else "")
+        rows.append(Row(case, middle[name], peer_name, other, f"{goal:g} times", goal))
     return rows
 
 
@@ -105,7 +94,7 @@ def _sb3(env_id: str) -> Callable[[int], Any] | None:
     return lambda steps: model.learn(steps, reset_num_timesteps=False)
 
 
-def _memory() -> Measurement:
+def _memory() -> Row:
     """Bytes of 10^6 transitions of 8 numbers, as a share of their raw size; seconds a step."""
     import jax
     import jax.numpy as jnp
@@ -129,11 +118,7 @@ def _memory() -> Measurement:
         carry, told = step(carry, target, key, seen)
         told.tolist()
         spent.append(time.process_time() - start)
-    name = f"10^6 transitions of 8 numbers: {share:.2f} times their raw size; one step"
-    return Measurement(name, statistics.median(spent), wanted="at most 1.3 times, no copy")
-
-
-if __name__ == "__main__":
-    for row in run(quick=False):
-        ratio = "" if row.ratio is None else f", {row.ratio:.2f} times as fast as {row.peer}"
-        print(f"{row.name}: {row.seconds * 1e6:.0f} us of CPU{ratio} (wanted: {row.wanted})")
+    return Row(
+        "one step with a replay of 10^6 transitions of 8 numbers", statistics.median(spent),
+        wanted="at most 1.3 times their raw size", note=f"{share:.2f} times their raw size",
+    )  # fmt: skip
