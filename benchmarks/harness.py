@@ -1,0 +1,185 @@
+"""How benchmarks are run and shown.
+
+A benchmark is a module `benchmarks/bench_<name>.py` with one function:
+
+    def run(quick: bool) -> list[Row]: ...
+
+It may return any objects with the fields of `Row`. `quick` asks for few repeats. Everything runs
+in a process of its own on one core. Import peers inside `run`; where one is missing, return a row
+with `peer="OTT-JAX (not installed)"` and no `peer_seconds`.
+
+`race` times contestants in turn, so that whatever else the machine does hits all of them; in
+every turn a first call that does not count warms the caches the one before has emptied. It counts
+CPU time, so that waiting does not count, and takes medians. JAX dispatches synchronously, as our
+workers have it: on one core the hand-over to another thread only adds a constant to every side.
+
+Results are merged by module into `benchmarks/results.json`; `docs/benchmarks.md` is rendered from
+that file and from nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results.json"
+PAGE = ROOT / "docs" / "benchmarks.md"
+SHOWN = (
+    "surefoot",
+    "jax",
+    "numpy",
+    "ott-jax",
+    "pot",
+    "geomloss",
+    "torch",
+    "pysdtest",
+    "sb3-contrib",
+)
+
+
+class Row(NamedTuple):
+    """One comparison. Seconds are medians of CPU time a call."""
+
+    name: str
+    seconds: float | None  # ours
+    peer: str | None = None
+    peer_seconds: float | None = None
+    wanted: str = ""  # the goal in words
+    goal: float | None = None  # the smallest `ratio` that meets it
+    note: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times faster than the peer."""
+        if self.peer_seconds is None or not self.seconds:
+            return None
+        return self.peer_seconds / self.seconds
+
+
+def use_one_core() -> None:
+    """Before anything imports JAX or torch: one core, one thread, no hand-over between threads."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    for name in ("NPROC", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = "1"
+    import jax
+
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
+
+
+def race(
+    contestants: dict[str, Callable[[], Any]], rounds: int, repeats: int = 3
+) -> dict[str, float]:
+    """Median CPU seconds of a call: in each round a turn of `repeats` calls for everyone."""
+    spent: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, call in contestants.items():
+            _wait(call())
+            start = time.process_time()
+            for _ in range(repeats):
+                _wait(call())
+            spent[name].append((time.process_time() - start) / repeats)
+    return {name: statistics.median(times) for name, times in spent.items()}
+
+
+def _wait(result: Any) -> None:
+    import jax
+
+    jax.block_until_ready(result)
+
+
+def modules() -> list[str]:
+    return sorted(p.stem.removeprefix("bench_") for p in Path(__file__).parent.glob("bench_*.py"))
+
+
+def as_dict(row: Any) -> dict[str, Any]:
+    fields = {name: getattr(row, name, default) for name, default in Row._field_defaults.items()}
+    ratio, goal = row.ratio, fields["goal"]
+    met = None if ratio is None or goal is None else ratio >= goal
+    return {"name": row.name, "seconds": row.seconds, **fields, "ratio": ratio, "met": met}
+
+
+def show(rows: Iterable[Any]) -> None:
+    for row in map(as_dict, rows):
+        print("  " + " | ".join(_cells(row)), flush=True)
+
+
+def save(name: str, rows: Iterable[Any]) -> None:
+    """Merge one module's rows into the results, machine and versions beside them."""
+    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    found[name] = {
+        "machine": _processor(),
+        "versions": {p: v for p in SHOWN if (v := _version(p))},
+        "about": _about(name),
+        "rows": [as_dict(row) for row in rows],
+    }
+    RESULTS.write_text(json.dumps(dict(sorted(found.items())), indent=1) + "\n")
+
+
+def render() -> None:
+    """`docs/benchmarks.md` from the stored results."""
+    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    lines = [
+        "# Benchmarks",
+        "",
+        "`make bench` measures these side by side: in turn, on one core, CPU time, medians, JAX",
+        "dispatching synchronously. The ratio is how many times faster surefoot is than the peer.",
+        "",
+    ]
+    for name, part in found.items():
+        versions = ", ".join(f"{p} {v}" for p, v in part["versions"].items())
+        lines += [f"## {name}", "", part["about"], "", "| case | ours | peer | ratio | goal |"]
+        lines += ["|---|---|---|---|---|"]
+        lines += [f"| {' | '.join(_cells(row))} |" for row in part["rows"]]
+        lines += ["", f"{part['machine']}; {versions}.", ""]
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text("\n".join(lines))
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    case = row["name"] + (f" ({row['note']})" if row["note"] else "")
+    peer = row["peer"] or ""
+    if row["peer_seconds"] is not None:
+        peer = f"{peer}, {_duration(row['peer_seconds'])}"
+    ratio = "" if row["ratio"] is None else f"{row['ratio']:.3g}"
+    verdict = {True: ": met", False: ": **not met**", None: ""}[row["met"]]
+    return [case, _duration(row["seconds"]), peer, ratio, row["wanted"] + verdict]
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def _about(name: str) -> str:
+    """The module's own words about what it measures."""
+    import sys
+
+    module = sys.modules.get(f"benchmarks.bench_{name}")
+    return " ".join((module.__doc__ or "").split()) if module else ""
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    for line in info.read_text().splitlines() if info.exists() else []:
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return "unknown processor"
