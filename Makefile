@@ -60,6 +60,7 @@ bench: .venv/.synced ## side-by-side benchmarks
 
 docs: .venv/.synced ## the documentation, built offline into site/
 	@$(UV) sync --quiet --locked --inexact $(EXTRAS) --extra docs
+	@$(BIN)/python tools/pages.py
 	@$(BIN)/mkdocs build --strict
 
 clean: ## remove what the targets made, the environment included
