@@ -26,7 +26,7 @@ from surefoot.neural.logs import RunLog, Watch
 from surefoot.neural.loop import Finished, run_gymnasium
 from surefoot.neural.spaces import Spec, spec_of
 from surefoot.neural.step import compiled as compiled_calls
-from surefoot.policies import Decision, Policy
+from surefoot.policies import Decision
 from surefoot.progress import progress as show_progress
 
 Callback = Callable[["NeuralAgent", Finished], bool | None]
@@ -62,7 +62,7 @@ class NeuralAgent:
         self._eval_env = eval_env
         self._calls = compiled_calls(self.config, self.spec)
         self._state = states.fresh_state(self.config, self.spec, seed)
-        self._decisions = 0
+        self._tie_key, self._decisions = jax.random.key(seed), 0
 
     # --- learning ------------------------------------------------------------------------
 
@@ -151,27 +151,36 @@ class NeuralAgent:
 
         `deterministic` breaks ties between equal actions the same way each time.
         """
-        decided = self.decide(obs, deterministic=deterministic)
+        rows, single = self._rows(obs)
+        decided = self._calls.decide(self._state.carry.params, rows, self._key(deterministic))
         actions = np.asarray(decided.action) + self.spec.action_start
-        return int(actions) if actions.ndim == 0 else actions
+        return int(actions[0]) if single else actions
 
     def decide(self, obs: Any, *, deterministic: bool = True) -> Decision:
         """The evaluation policy's decision with its reasons; batched if `obs` is."""
-        key = jax.random.key(self.seed)
-        if not deterministic:
-            key, self._decisions = jax.random.fold_in(key, self._decisions), self._decisions + 1
-        return decide(self.config.evaluation, self.return_distribution(obs), key)
+        rows, single = self._rows(obs)
+        decided = self._calls.decide(self._state.carry.params, rows, self._key(deterministic))
+        return jax.tree.map(lambda leaf: leaf[0], decided) if single else decided
 
     explain = decide
 
     def return_distribution(self, obs: Any) -> np.ndarray:
         """Ascending, equally likely returns `[A, N]`, or `[B, A, N]` for a batch."""
+        rows, single = self._rows(obs)
+        z = np.array(self._calls.particles(self._state.carry.params, rows))
+        return z[0] if single else z
+
+    def _key(self, deterministic: bool) -> jax.Array:
+        if deterministic:
+            return self._tie_key
+        self._decisions += 1
+        return jax.random.fold_in(self._tie_key, self._decisions)
+
+    def _rows(self, obs: Any) -> tuple[np.ndarray, bool]:
+        """A batch of observations, and whether it was a single one."""
         array = self.spec.check(obs)
         single = array.ndim == len(self.spec.obs_shape)
-        z = np.array(
-            self._calls.particles(self._state.carry.params, array[None] if single else array)
-        )
-        return z[0] if single else z
+        return (array[None] if single else array), single
 
     def evaluate(self, episodes: int = 10, *, seed: int | None = None) -> np.ndarray:
         """Undiscounted returns of whole episodes under the evaluation policy.
@@ -235,15 +244,6 @@ class NeuralAgent:
             over = states.Episode(np.float64(0), np.int64(0), state.episode.number)
             agent._state = agent._state._replace(begun=np.bool_(False), episode=over)
         return agent
-
-
-def decide(policy: Policy, z: Any, key: jax.Array) -> Decision:
-    """One decision, or a batch of them; every row of a batch gets the same draw for its ties."""
-
-    def one(z: jax.Array) -> Decision:
-        return policy.decide(z, key, assume_sorted=True)
-
-    return one(z) if z.ndim == 2 else jax.vmap(one)(z)
 
 
 def _made(env: str | gym.Env[Any, Any]) -> gym.Env[Any, Any]:

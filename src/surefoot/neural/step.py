@@ -23,7 +23,7 @@ from surefoot.neural.network import Params, init_mlp, mlp
 from surefoot.neural.optimizer import adam
 from surefoot.neural.replay import Replay, Transition, empty_replay, insert, sample, scaled
 from surefoot.neural.spaces import Spec
-from surefoot.policies import Greedy, Policy
+from surefoot.policies import Decision, Greedy, Policy
 
 
 class Carry(NamedTuple):
@@ -234,6 +234,7 @@ class Compiled(NamedTuple):
     begin: Any
     sync: Any
     particles: Any  # (params, obs[B]) -> ascending z[B, A, N]
+    decide: Any  # (params, obs[B], key) -> Decision of the evaluation policy, batched
 
 
 @lru_cache(maxsize=32)
@@ -245,6 +246,7 @@ def compiled(config: NeuralConfig, spec: Spec) -> Compiled:
         begin=jax.jit(partial(begin, config, spec)),
         sync=jax.jit(partial(mix_target, config)),
         particles=jax.jit(partial(particles, config, spec)),
+        decide=jax.jit(partial(decide, config, spec)),
     )
 
 
@@ -261,3 +263,11 @@ def jit_in_place(function: Any) -> Any:
 
 def particles(config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array) -> jax.Array:
     return network_sort(loss_of(config).particles(outputs(config, spec, params, obs)))
+
+
+def decide(
+    config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array, key: jax.Array
+) -> Decision:
+    """The evaluation policy's decisions; one key serves the ties of a batch."""
+    z = particles(config, spec, params, obs)
+    return jax.vmap(lambda z: config.evaluation.decide(z, key, assume_sorted=True))(z)
