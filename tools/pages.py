@@ -49,16 +49,16 @@ def main() -> None:
 
 def sweep_table(summary: dict) -> str:
     """What the tie tolerance does, and what was learned where the two paths part."""
-    rows = ["### The tie tolerance (SSD, wgf-mixture)", ""]
+    rows = ["### The tie tolerance (wgf-mixture)", ""]
     rows += [
-        "| tolerance | over the top row | falls | ties decided by dominance |",
-        "|---|---|---|---|",
+        "| policy | tolerance | over the top row | falls | ties decided by dominance |",
+        "|---|---|---|---|---|",
     ]
     for cell in summary["tolerance_sweep"]:
         share, falls = cell["top_row_share"], cell["falls"]
         rows.append(
-            f"| {cell['tolerance']:g} | {_interval(share, 3)} | {_interval(falls, 1)} | "
-            f"{100 * cell['share_of_ties_decided_by_dominance']:.0f} % |"
+            f"| {cell['policy']} | {cell['tolerance']:g} | {_interval(share, 3)} | "
+            f"{_interval(falls, 1)} | {100 * cell['share_of_ties_decided_by_dominance']:.0f} % |"
         )
     rows += ["", "### All cells", ""]
     rows += [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 
 class SurefootError(Exception):
@@ -22,9 +23,13 @@ class InputError(SurefootError):
 
 
 class RunError(SurefootError):
-    """A run had to stop; what it had computed is kept."""
+    """A run had to stop; what it had computed is kept, in `partial` where it is at hand."""
 
     exit_code = 3
+
+    def __init__(self, message: str, partial: Any = None) -> None:
+        super().__init__(message)
+        self.partial = partial
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:

@@ -9,7 +9,7 @@ import pytest
 
 from surefoot.errors import InputError, RunError
 from surefoot.experiments import risky_cliff
-from surefoot.experiments.risky_cliff import Cell, Config, Results
+from surefoot.experiments.risky_cliff import Cell, Config, Results, cells
 from surefoot.experiments.risky_cliff.cells import columns, grid_of, measure_of
 from surefoot.experiments.risky_cliff.results import first_steady_episode
 from surefoot.experiments.store import RunDir
@@ -69,18 +69,25 @@ def test_a_missing_cell_is_made_again_with_the_same_bytes(small):
     assert path.read_bytes() == before
 
 
-def test_what_was_computed_stays_on_disk_when_a_later_cell_fails(tmp_path, monkeypatch):
-    real = risky_cliff.run_cell
+def test_a_reward_that_is_no_number_stops_the_run_and_keeps_what_was_computed(
+    tmp_path, monkeypatch
+):
+    real = cells.mdp_of
 
-    def failing(job):
-        if job[1].policy == "ssd":
-            raise RunError("trial 1, step 3, state 24: the reward is not finite")
-        return real(job)
+    def poisoned(config):
+        mdp = real(config)
+        rewards = mdp.reward_mean.copy()
+        rewards[35, 2, 0] = np.nan  # stepping down into the goal
+        object.__setattr__(mdp, "reward_mean", rewards)
+        return mdp
 
-    monkeypatch.setattr(risky_cliff, "run_cell", failing)
-    with pytest.raises(RunError, match="trial 1, step 3, state 24"):
-        risky_cliff.run(SMALL, tmp_path / "run")
-    assert RunDir.open(tmp_path / "run").has_table("wgf-mixture.greedy")
+    out = tmp_path / "run"
+    monkeypatch.setattr(cells, "mdp_of", poisoned)
+    with pytest.raises(RunError, match=r"greedy: trial \d, step \d+, state 35: .* is in"):
+        risky_cliff.run(SMALL, out)
+    kept = RunDir.open(out).read_table("stopped.wgf-mixture.greedy")
+    assert np.isfinite(kept["return"].to_numpy()).all()
+    assert kept["steps"].to_numpy().sum() > 0
 
 
 def test_an_episode_over_the_top_entered_half_of_that_row():
@@ -114,7 +121,7 @@ def test_first_steady_episode():
 def test_cells_and_settings():
     config = Config()
     names = [c.name for c in config.cells()]
-    assert len(names) == len(set(names)) == 15 + 9 + 7
+    assert len(names) == len(set(names)) == 15 + 9 + 14
     assert config.agent(Cell("qr", "cvar:0.25", 5e-4)).loss == "qr"
     assert config.agent(Cell("zero-start", "ssd", 5e-4)).initial_std == 0.0
     with pytest.raises(InputError, match="unknown loss 'wgf'"):

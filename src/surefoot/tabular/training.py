@@ -189,12 +189,11 @@ def raise_faults(runs: Run, numbers: range) -> None:
     if (faults < 0).all():
         return
     first = int(np.flatnonzero(faults >= 0)[0])
-    error = RunError(
+    raise RunError(
         f"trial {numbers[first]}, step {faults[first]}, state {int(runs.state[first])}: "
-        "the reward or the estimate made from it is not finite"
+        "the reward or the estimate made from it is not finite",
+        partial=runs,
     )
-    error.partial = runs  # type: ignore[attr-defined]
-    raise error
 
 
 def _reasons(decision: Decision) -> jax.Array:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from surefoot.engine import run_jobs
+from surefoot.errors import RunError
 from surefoot.experiments.claims import Claim
 from surefoot.experiments.risky_cliff.cells import Outcome, run_cell
 from surefoot.experiments.risky_cliff.config import LOSSES, Cell, Config
@@ -27,7 +28,11 @@ def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
     with progress(len(cells), "risky cliff", unit="cells", start=len(cells) - len(missing)) as task:
         jobs = [(config, cell) for cell in missing]
         for index, outcome in run_jobs(run_cell, jobs, engine=config.engine):
-            write_outcome(directory, missing[index], outcome)  # on disk before the next one
+            cell = missing[index]
+            if outcome.fault:
+                directory.write_table(outcome.episodes, f"stopped.{cell.name}")
+                raise RunError(f"{cell.name}: {outcome.fault}; what was computed is in {out}")
+            write_outcome(directory, cell, outcome)  # on disk before the next one
             task.advance()
     results = Results(config, directory)
     directory.write_summary(results.summary())

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from surefoot.errors import RunError
 from surefoot.experiments.risky_cliff.config import Cell, Config
 from surefoot.mdp import ACTION_NAMES, CliffGrid, greedy_path, risky_cliff
 from surefoot.mdp.tabular import TabularMDP
@@ -28,6 +29,7 @@ class Outcome(NamedTuple):
     own_path: np.ndarray  # states the first trial's behaviour walks without exploration
     greedy_path: np.ndarray  # states its greedy target walks
     fork_std: dict[str, float]  # learned deviation of each action where the paths part
+    fault: str = ""  # why the cell had to stop before its end
 
 
 def grid_of(config: Config) -> CliffGrid:
@@ -60,17 +62,21 @@ def run_cell(job: tuple[Config, Cell]) -> Outcome:
     config, cell = job
     grid, mdp = grid_of(config), mdp_of(config)
     trials = config.sweep_trials if cell.sweep else config.trials
-    runs = train_trials(
-        config.agent(cell),
-        mdp,
-        episodes=config.episodes,
-        trials=trials,
-        seed=config.seed,
-        measure=measure_of(grid),
-        extra=len(OWN),
-        description=f"{cell.loss}, {cell.policy}, tolerance {cell.tolerance:g}",
-        quiet=config.engine != "serial",
-    )
+    fault = ""
+    try:
+        runs = train_trials(
+            config.agent(cell),
+            mdp,
+            episodes=config.episodes,
+            trials=trials,
+            seed=config.seed,
+            measure=measure_of(grid),
+            extra=len(OWN),
+            description=f"{cell.loss}, {cell.policy}, tolerance {cell.tolerance:g}",
+            quiet=config.engine != "serial",
+        )
+    except RunError as error:
+        runs, fault = error.partial, str(error)
     counts = np.asarray(runs.episodes)
     z = np.asarray(runs.table.z)
     own = [greedy_path(mdp, actions).states for actions in own_actions(config, cell, z)]
@@ -79,7 +85,7 @@ def run_cell(job: tuple[Config, Cell]) -> Outcome:
     deviation = z[:, fork_of(grid)].std(-1).mean(0)
     fork_std = dict(zip(ACTION_NAMES, map(float, deviation), strict=True))
     paths = np.asarray(own[0]), np.asarray(target)
-    return Outcome(columns(counts, grid), z[0], visited, *paths, fork_std)
+    return Outcome(columns(counts, grid), z[0], visited, *paths, fork_std, fault)
 
 
 def own_actions(config: Config, cell: Cell, z: np.ndarray) -> np.ndarray:

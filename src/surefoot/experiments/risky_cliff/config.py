@@ -44,7 +44,7 @@ class Config:
     check_policies: tuple[str, ...] = ("greedy", "ssd", "cvar:0.25")
     """Behaviour policies of the checks."""
     tolerances: tuple[float, ...] = (1e-8, 1e-4, 3e-4, 5e-4, 1e-3, 3e-3, 1e-2)
-    """Tie tolerances of the sweep with SSD and wgf-mixture; none to leave it out."""
+    """Tie tolerances of the sweep, SSD and greedy with wgf-mixture; none to leave it out."""
     sweep_trials: int = 20
     """Trials at each tolerance of the sweep."""
     tolerance: float = 5e-4
@@ -91,7 +91,11 @@ class Config:
             for p in self.check_policies
             if loss not in self.losses
         ]
-        sweep = [Cell("wgf-mixture", "ssd", t, sweep=True) for t in self.tolerances]
+        sweep = [
+            Cell("wgf-mixture", policy, t, sweep=True)
+            for t in self.tolerances
+            for policy in ("ssd", "greedy")
+        ]
         return main + checks + sweep
 
     def agent(self, cell: Cell) -> TabularConfig:
@@ -118,4 +122,4 @@ class Cell(NamedTuple):
     def name(self) -> str:
         """The name of its results table."""
         policy = self.policy.replace(":", "-")
-        return f"sweep-{self.tolerance:g}" if self.sweep else f"{self.loss}.{policy}"
+        return f"sweep-{policy}-{self.tolerance:g}" if self.sweep else f"{self.loss}.{policy}"

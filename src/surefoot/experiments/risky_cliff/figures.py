@@ -156,34 +156,37 @@ def _grid(ax: Any, grid: CliffGrid, noisy: np.ndarray, visited: np.ndarray) -> N
 
 def _sweep(results: Results, run: RunDir) -> None:
     config: Config = results.config
-    cells = [c for c in config.cells() if c.sweep]
-    tolerance = [c.tolerance for c in cells]
-    figure, axes = new_figure(1, 2, size=(9.6, 4.0))
-    left, right = axes[0]
-    shares = [results.interval(c, "over_top") for c in cells]
-    falls = [results.interval(c, "falls") for c in cells]
-    for ax, data, label in (
-        (left, shares, "share of episodes over the top row"),
-        (right, falls, "cliff falls per trial"),
+    figure, axes = new_figure(1, 3, size=(13.5, 4.0))
+    for policy in ("ssd", "greedy"):
+        cells = [c for c in config.cells() if c.sweep and c.policy == policy]
+        tolerance = [c.tolerance for c in cells]
+        look = style(policy)
+        for ax, name in ((axes[0, 0], "over_top"), (axes[0, 1], "falls")):
+            data = [results.interval(c, name) for c in cells]
+            ax.errorbar(
+                tolerance, [d.mean for d in data], yerr=[d.half_width for d in data],
+                color=look.color, marker=look.marker, ls=look.linestyle, capsize=3,
+                label=label_of(policy),
+            )  # fmt: skip
+        if policy == "ssd":
+            ties = [results.summary_of(c)["share_of_ties_decided_by_dominance"] for c in cells]
+            axes[0, 2].plot(tolerance, ties, color=look.color, marker="o")
+    for ax, label in zip(
+        axes[0],
+        (
+            "share of episodes over the top row",
+            "cliff falls per trial",
+            "share of ties that dominance decides (SSD)",
+        ),
+        strict=True,
     ):
-        mean = np.asarray([d.mean for d in data])
-        spread = [[d.mean - d.low for d in data], [d.high - d.mean for d in data]]
-        ax.errorbar(
-            tolerance, mean, yerr=np.asarray(spread), color="#0072B2", marker="o", capsize=3
-        )
         ax.set_xscale("log")
-        ax.set_xlabel("tie tolerance of SSD (units of return)")
+        ax.set_xlabel("tie tolerance (units of return)")
         ax.set_ylabel(label)
-    ties = [results.summary_of(c)["share_of_ties_decided_by_dominance"] for c in cells]
-    left.plot(tolerance, ties, color="#D55E00", marker="s", ls="--")
-    left.plot([], [], color="#0072B2", marker="o", label="over the top (95 % interval)")
-    left.plot([], [], color="#D55E00", marker="s", ls="--", label="ties decided by dominance")
-    left.set_ylim(-0.03, 1.05)
-    left.set_ylabel("share")
-    left.legend(frameon=False, loc="lower center")
-    right.axvspan(min(tolerance), config.sigma * 10**0.5, color="#EEEEEE", zorder=0)
-    right.text(
-        min(tolerance), right.get_ylim()[1], " below the path's deviation",
-        va="top", fontsize=8, color="#555555",
-    )  # fmt: skip
+        ax.axvline(results.true_fork_std, color="#777777", ls=":", lw=1.2)
+    axes[0, 2].set_ylim(-0.03, 1.03)
+    axes[0, 0].plot([], [], color="#777777", ls=":", label="deviation of the risky path")
+    legend(axes[0, 0], loc="lower left")
+    trials = f"mean of {config.sweep_trials} trials with 95 % interval, wgf-mixture"
+    figure.suptitle(trials, fontsize=10)
     save_figure(figure, run, "tolerance")

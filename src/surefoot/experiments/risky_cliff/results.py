@@ -86,7 +86,7 @@ class Results:
         sweep = []
         for cell in self.config.cells():
             if cell.sweep:
-                sweep.append(self.summary_of(cell))
+                sweep.append({"policy": cell.policy, **self.summary_of(cell)})
             else:
                 cells.setdefault(cell.loss, {})[cell.policy] = self.summary_of(cell)
         return {
