@@ -122,7 +122,8 @@ def _paths(results: Results, run: RunDir) -> None:
             cells = np.asarray([grid.cell(int(s)) for s in learned_path(run, name, whose)])
             ax.plot(cells[:, 1], cells[:, 0], **look)
         ax.set_title(f"{label_of(policy)}, {loss}", fontsize=9)
-    np.ravel(axes)[0].legend(loc="center", ncols=2, fontsize=8)
+    handles, labels = np.ravel(axes)[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
     figure.suptitle(
         "lines: paths of the first trial without exploration; numbers: % of trials whose "
         "behaviour passes", fontsize=9,
