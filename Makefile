@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest
 export UV_PROJECT_ENVIRONMENT := .venv
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: help demo test lint types pytest slow peers bench docs torch clean
+.PHONY: help demo test lint types pytest slow peers bench bench-learning docs torch clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -55,8 +55,14 @@ peers: .venv/.synced ## libraries that tests compare with or adapt to, beside th
 	@$(UV) sync --quiet --locked --inexact $(EXTRAS) --extra bench --extra sb3 --extra ray
 
 bench: .venv/.synced ## side-by-side benchmarks
-	@$(MAKE) --no-print-directory peers
+	@$(MAKE) --no-print-directory torch peers
+	@$(BIN)/python -c "import geomloss" 2>/dev/null || \
+	  .tools/bin/pip --python $(BIN)/python install -q --no-deps geomloss==0.3.1
 	@$(BIN)/python -m benchmarks
+
+bench-learning: .venv/.synced ## learning curves beside sb3-contrib's QR-DQN (hours)
+	@$(MAKE) --no-print-directory torch peers
+	@$(BIN)/python -m benchmarks.learning
 
 docs: .venv/.synced ## the documentation, built offline into site/
 	@$(UV) sync --quiet --locked --inexact $(EXTRAS) --extra docs

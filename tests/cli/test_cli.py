@@ -10,7 +10,7 @@ from surefoot import __version__
 from surefoot.cli import COMMANDS, main
 from surefoot.cli.options import from_toml, to_toml
 from surefoot.errors import InputError
-from surefoot.experiments.everything import EXPERIMENTS
+from surefoot.experiments.everything import APART, EXPERIMENTS
 from surefoot.experiments.risky_cliff import Config
 
 
@@ -47,7 +47,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(words, line, capsys):
     assert "Traceback" not in error
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", [*EXPERIMENTS, *APART])
 def test_every_experiment_has_help_with_defaults(name, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["reproduce", name, "--help"])

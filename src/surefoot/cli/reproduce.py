@@ -12,7 +12,7 @@ from rich.console import Console
 from surefoot.cli.options import parse, to_toml
 from surefoot.errors import unknown
 from surefoot.experiments.claims import tally, to_table
-from surefoot.experiments.everything import EXPERIMENTS, module_of, run_all
+from surefoot.experiments.everything import APART, EXPERIMENTS, module_of, run_all
 
 ALL = "every experiment in order; repeat the command to pick up where it stopped"
 
@@ -30,7 +30,7 @@ class AllOptions:
 
 
 def main(words: list[str]) -> int:
-    known = {**EXPERIMENTS, "all": ALL}
+    known = {**EXPERIMENTS, **APART, "all": ALL}
     if not words or words[0] in ("-h", "--help"):
         print("usage: surefoot reproduce EXPERIMENT [--help] ...\n")
         print("\n".join(f"  {name:<12} {text}" for name, text in known.items()))
@@ -50,13 +50,17 @@ def main(words: list[str]) -> int:
 def run_one(name: str, words: list[str]) -> int:
     module = module_of(name)
     options: Any = parse(
-        options_of(name, module.Config), words, f"surefoot reproduce {name}", EXPERIMENTS[name]
+        options_of(name, module.Config), words, f"surefoot reproduce {name}", about(name)
     )
     if options.print_config:
         print(to_toml(options.config), end="")
         return 0
     made = module.run(options.config, options.out, existing=options.existing)
-    return _finish(made, f"{name}: {EXPERIMENTS[name]}", options.out)
+    return _finish(made, f"{name}: {about(name)}", options.out)
+
+
+def about(name: str) -> str:
+    return (EXPERIMENTS | APART)[name]
 
 
 def _finish(claims: Any, title: str, out: Path) -> int:

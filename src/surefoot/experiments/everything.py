@@ -22,6 +22,9 @@ EXPERIMENTS = {
     "risky-cliff": "section 5.4: control in the presence of uncertainty",
 }
 
+# Hours of training: run by name, not with the others.
+APART = {"gym": "section 5.3: WGF against QR with networks on control tasks (long, not in all)"}
+
 
 def module_of(name: str) -> Any:
     """`Config` and `run(config, out, existing)` of an experiment."""
