@@ -37,13 +37,13 @@ types: .venv/.synced ## mypy
 
 pytest: .venv/.synced ## the quick tests
 	@echo "== pytest (quick)"
-	@$(PYTEST) -q -n 2 -m "not slow"
+	@$(PYTEST) -q -n 2 --dist loadfile -m "not slow"
 
 test: lint types pytest ## ruff, mypy and the quick tests
 
 slow: .venv/.synced ## the slow tests
 	@echo "== pytest (slow)"
-	@$(PYTEST) -q -n 2 -m slow
+	@$(PYTEST) -q -n 2 --dist loadfile -m slow
 
 torch: .venv/.synced ## the CPU build of torch, beside the lock
 	@$(BIN)/python -c "import torch" 2>/dev/null || { \

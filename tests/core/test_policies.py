@@ -223,7 +223,7 @@ def test_view_agrees_with_dominance() -> None:
     assert view.lag == pytest.approx((curve.max(axis=0) - curve).max(axis=-1), abs=1e-5)
 
 
-@pytest.mark.parametrize("width", [1, 7, 50])
+@pytest.mark.parametrize("width", [1, 50])
 @pytest.mark.parametrize("name", POLICIES)
 def test_same_bits_in_every_batch_width(name: str, width: int) -> None:
     rng = np.random.default_rng(1)

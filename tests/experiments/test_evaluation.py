@@ -21,6 +21,7 @@ def small(tmp_path_factory):
     return out, claims
 
 
+@pytest.mark.slow
 def test_everything_is_left_behind(small):
     out, claims = small
     run = RunDir.open(out)
@@ -36,6 +37,7 @@ def test_everything_is_left_behind(small):
     assert tuple(evaluation.run(SMALL, out, existing="resume")) == tuple(claims)
 
 
+@pytest.mark.slow
 def test_the_flow_arrives_and_close_atoms_blur(small):
     out, _ = small
     run = RunDir.open(out)

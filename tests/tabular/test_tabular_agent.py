@@ -75,6 +75,7 @@ def test_blackjack_takes_its_own_observations():
     assert int(action) in (0, 1)
 
 
+@pytest.mark.slow
 def test_frozen_lake_is_learned():
     agent = TabularAgent(
         gymnasium.make("FrozenLake-v1", is_slippery=False), loss="q-learning", gamma=0.95,

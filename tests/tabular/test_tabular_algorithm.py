@@ -113,6 +113,7 @@ def test_sarsa_learns_the_value_of_what_it_does():
     )
 
 
+@pytest.mark.slow
 def test_mixture_targets_see_reward_noise_and_sample_targets_do_not():
     # Note A1: with one transition per target all particles move together.
     mdp = chain(std=1.0)
@@ -149,6 +150,7 @@ def test_wrong_settings_say_what_exists():
         TabularConfig(loss="qr", learning_rate=2.0)
 
 
+@pytest.mark.slow
 def test_ssd_prefers_the_sure_path_on_the_cliff():
     config = TabularConfig(behaviour=SSD(tolerance=5e-4), initial_std=1.0)
     runs = train_trials(config, risky_cliff(), episodes=250, trials=6, quiet=True)

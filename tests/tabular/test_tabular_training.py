@@ -20,7 +20,12 @@ CONFIGS = {
 }
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+SLOW = ("sinkhorn", "on-policy")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in CONFIGS]
+)
 def test_a_trial_alone_gives_the_bits_it_gives_in_the_batch(name):
     train = partial(train_trials, CONFIGS[name], risky_cliff(), episodes=8, seed=3, quiet=True)
     together = train(trials=5)
