@@ -131,6 +131,9 @@ def render() -> None:
         "",
         "`make bench` measures these side by side: in turn, on one core, CPU time, medians, JAX",
         "dispatching synchronously. The ratio is how many times faster surefoot is than the peer.",
+        "Handing one call to JAX costs some 20 to 40 us whatever it does; with single calls under",
+        "JAX's default dispatch that weighs on the shortest rows (SSD over the batch of 64 then",
+        "takes 1/8 to 1/10 of the sort instead of 1/15).",
         "",
     ]
     for name, part in found.items():
