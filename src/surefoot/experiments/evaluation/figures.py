@@ -64,15 +64,14 @@ def _convergence(config: Config, flows: dict[str, Flows], run: RunDir) -> None:
             look = look_of(transport)
             low = np.maximum(shown.low, 1e-12)
             band(ax, x, shown.mean, low, shown.high, transport, look=look)
-    for ax, label, log in (
-        (axes[0, 0], "proximal loss (return²)", True),
-        (axes[0, 1], "free energy (return²)", True),
-        (axes[0, 2], "squared value error (return²)", True),
+    for ax, label in (
+        (axes[0, 0], "proximal loss (return²)"),
+        (axes[0, 1], "free energy (return²)"),
+        (axes[0, 2], "squared value error (return²)"),
     ):
         ax.set_xlabel("JKO step")
         ax.set_ylabel(label)
-        if log:
-            ax.set_yscale("symlog", linthresh=1e-3)
+        ax.set_yscale("symlog", linthresh=1e-3)
     legend(axes[0, 2])
     figure.suptitle(f"mean over places and actions, {config.trials} trials, 95 % interval")
     save_figure(figure, run, "convergence")

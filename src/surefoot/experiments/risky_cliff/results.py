@@ -11,8 +11,6 @@ from surefoot.experiments.store import RunDir
 from surefoot.policies import DecidedBy
 from surefoot.stats import Interval, mean_interval
 
-SHARES = ("dominance", "tie_break", "fallback", "score", "exploration")
-
 
 class Results:
     """The episodes of each cell as arrays `[trials, episodes]`, read from the run directory."""
