@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.compare import compare, pair_tests
+from surefoot.comparing import compare, pair_tests
 
 
 class Measurement(NamedTuple):

@@ -12,7 +12,7 @@ The numerical core is in `surefoot.particles`, `surefoot.dominance`, `surefoot.t
 
 __version__ = "0.1.0"
 
-from surefoot.compare import compare
+from surefoot.comparing import compare
 from surefoot.dominance import (
     almost_ssd_ratio,
     dominance_matrix,

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.compare import Comparison, compare, compare_file
-from surefoot.compare.comparison import _finding
-from surefoot.compare.drawing import dispersion, draw
+from surefoot.comparing import Comparison, compare, compare_file
+from surefoot.comparing.comparison import _finding
+from surefoot.comparing.drawing import dispersion, draw
 from surefoot.errors import InputError
 from surefoot.files import read_json
 from surefoot.particles import cumulative_cdf, cvar, variance

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 
-from surefoot.compare import dominance_test, inference, pair_tests
+from surefoot.comparing import dominance_test, inference, pair_tests
 from surefoot.dominance import violation
 from surefoot.errors import InputError
 

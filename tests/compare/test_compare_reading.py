@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from surefoot.compare import compare, read_returns
-from surefoot.compare.reading import as_columns
+from surefoot.comparing import compare, read_returns
+from surefoot.comparing.reading import as_columns
 from surefoot.errors import InputError
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import tyro
 
 from surefoot.cli.options import parse
-from surefoot.compare import compare_file
+from surefoot.comparing import compare_file
 from surefoot.errors import InputError
 
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from surefoot import _array
-from surefoot.compare.inference import PairTests, pair_tests
-from surefoot.compare.reading import Columns, as_columns, read_returns
-from surefoot.compare.result import (
+from surefoot.comparing.inference import PairTests, pair_tests
+from surefoot.comparing.reading import Columns, as_columns, read_returns
+from surefoot.comparing.result import (
     LEVELS,
     ORDERS,
     Array,

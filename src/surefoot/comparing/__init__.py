@@ -1,15 +1,15 @@
 """Which of several return samples dominates, and does the sample support it?
 
-from surefoot.compare import compare, compare_file
+from surefoot.comparing import compare, compare_file
 
 print(compare({"careful": careful, "bold": bold}))
 compare_file("returns.csv").save("comparison")
 """
 
-from surefoot.compare.comparison import compare, compare_file
-from surefoot.compare.inference import DominanceTest, PairTests, dominance_test, pair_tests
-from surefoot.compare.reading import read_returns
-from surefoot.compare.result import Comparison, Summary, Verdict
+from surefoot.comparing.comparison import compare, compare_file
+from surefoot.comparing.inference import DominanceTest, PairTests, dominance_test, pair_tests
+from surefoot.comparing.reading import read_returns
+from surefoot.comparing.result import Comparison, Summary, Verdict
 
 __all__ = [
     "Comparison",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from surefoot.compare.result import Comparison, Verdict
+    from surefoot.comparing.result import Comparison, Verdict
 
 ORDER_TITLES = {
     2: "Second order (what everyone who is averse to risk prefers)",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surefoot.compare.result import Array, Comparison
+from surefoot.comparing.result import Array, Comparison
 from surefoot.experiments.plotting import Style, new_figure, styles
 from surefoot.particles import cumulative_quantile
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.compare.inference import DominanceTest
-from surefoot.compare.reading import Columns
+from surefoot.comparing.inference import DominanceTest
+from surefoot.comparing.reading import Columns
 from surefoot.errors import InputError, unknown
 from surefoot.files import atomic_write, json_bytes, plain
 
@@ -176,13 +176,13 @@ class Comparison:
         )
 
     def to_markdown(self) -> str:
-        from surefoot.compare.words import markdown
+        from surefoot.comparing.words import markdown
 
         return markdown(self)
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write comparison.json, .md, .png and .svg into `directory`; gives the directory."""
-        from surefoot.compare.drawing import draw
+        from surefoot.comparing.drawing import draw
         from surefoot.experiments.plotting import render
 
         directory = Path(directory)
@@ -194,7 +194,7 @@ class Comparison:
         return directory
 
     def __str__(self) -> str:
-        from surefoot.compare.words import text
+        from surefoot.comparing.words import text
 
         return text(self)
 
