@@ -23,9 +23,9 @@ def trained() -> TabularAgent:
 
 
 def test_the_learned_agent_takes_the_sure_path(trained):
-    action, state = trained.predict(FORK)
-    assert state is None
-    assert trained.action_names[int(action)] == "up"
+    action = trained.predict(FORK)
+    assert isinstance(action, int)
+    assert trained.action_names[action] == "up"
     found = trained.explain(FORK)
     assert found.decided_by is DecidedBy.DOMINANCE
     assert found.tied[:2].all()
@@ -71,8 +71,29 @@ def test_any_discrete_environment_can_be_trained_on(name):
 
 def test_blackjack_takes_its_own_observations():
     agent = TabularAgent("Blackjack-v1", memory=4, particles=4, seed=0).learn(50)
-    action, _ = agent.predict((14, 10, 0))
-    assert int(action) in (0, 1)
+    assert agent.predict((14, 10, 0)) in (0, 1)
+
+
+class CountsFromOne(gymnasium.Env):
+    """Actions (1, 5) and (1, 6): a tuple whose second part counts from 5."""
+
+    observation_space = gymnasium.spaces.Discrete(2)
+    action_space = gymnasium.spaces.Tuple(
+        [gymnasium.spaces.Discrete(1, start=1), gymnasium.spaces.Discrete(2, start=5)]
+    )
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action):
+        return 1, float(action[1]), True, False, {}
+
+
+def test_the_action_is_in_the_environment_s_own_words():
+    agent = TabularAgent(CountsFromOne(), memory=4, particles=4, explore=0.5, seed=0).learn(100)
+    assert agent.predict(0) == (1, 6)  # reward 6 against 5
+    assert CountsFromOne.action_space.contains(agent.predict(0))
 
 
 @pytest.mark.slow
@@ -87,7 +108,7 @@ def test_frozen_lake_is_learned():
     obs, _ = env.reset(seed=0)
     total = 0.0
     for _ in range(20):
-        obs, reward, terminated, truncated, _ = env.step(int(agent.predict(obs)[0]))
+        obs, reward, terminated, truncated, _ = env.step(agent.predict(obs))
         total += float(reward)
         if terminated or truncated:
             break

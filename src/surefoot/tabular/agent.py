@@ -14,7 +14,7 @@ import numpy as np
 
 from surefoot.errors import InputError, RunError, unknown
 from surefoot.explain import Explanation, explain
-from surefoot.mdp import ACTION_NAMES, TabularEnv, TabularMDP, encode, flatten_discrete
+from surefoot.mdp import ACTION_NAMES, TabularEnv, TabularMDP, decode, encode, flatten_discrete
 from surefoot.policies import Policy, policy_named, policy_text
 from surefoot.progress import Mode, progress
 from surefoot.saving import read_agent, write_agent
@@ -171,10 +171,8 @@ class TabularAgent:
         """Particles `[A, N]`, ascending, of a state."""
         return np.asarray(self.table.z[self._state(obs)])
 
-    def predict(
-        self, obs: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
-    ) -> tuple[np.ndarray, Any]:
-        """The evaluation policy's action and the (unused) recurrent state, as SB3 has it.
+    def predict(self, obs: Any, *, deterministic: bool = True) -> Any:
+        """The evaluation policy's action, as the environment takes it: an int as a rule.
 
         Ties are broken by a key of the seed and the state: the same answer every time. With
         `deterministic=False` the behaviour policy acts, exploration included.
@@ -186,8 +184,11 @@ class TabularAgent:
         else:
             policy = behave(self.config)
             self._key, key = jax.random.split(self._key)
-        action = policy(self.table.z[index], key, self._mask(index), assume_sorted=True)
-        return np.asarray(action), state
+        action = int(policy(self.table.z[index], key, self._mask(index), assume_sorted=True))
+        if self.env is None:
+            return action
+        own = decode(self.env.env.action_space, action)
+        return int(own) if np.ndim(own) == 0 else own
 
     def explain(self, obs: Any) -> Explanation:
         """Who decided in a state, and by how much."""
