@@ -71,12 +71,14 @@ class Config:
     margin: float = 0.1
     """Equivalence margin, as a share of the task's range from nothing learned to solved."""
     solving: bool = True
-    """Where neither loss solves a task at these settings, train once more with a long schedule
-    of exploration (from 1 to 0.05 over half of three times the steps) and report it beside."""
+    """Where neither loss solves a task at these settings, train once more with settings made for
+    it (`SOLVING`: a schedule of exploration above all) and report it beside."""
     moments: int = 5
     """Seeds of the second-moment probes, for every loss; 0 leaves them out."""
     compiled: bool = True
     """Run MountainCar and CartPole as compiled functions."""
+    max_grad_norm: float | None = None
+    """Bound on the norm of the gradient, for both losses; none in the paper."""
     workers: int = 0
     """Worker processes; 0 takes one per core."""
 
@@ -105,7 +107,7 @@ def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
         frames[task] = _table(run_dir, f"{task}", config, task, steps, solving=False)
         claim, facts = judge(config, task, frames[task])
         if config.solving and not facts["solved_by"]:
-            wide = _table(run_dir, f"{task}-exploring", config, task, 3 * steps, solving=True)
+            wide = _table(run_dir, f"{task}-exploring", config, task, 2 * steps, solving=True)
             frames[f"{task}-exploring"] = wide
             facts["exploring"] = {loss: _scores(wide, loss).tolist() for loss in LOSSES}
         claims.append(claim)
@@ -124,32 +126,45 @@ def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
 def _table(
     run_dir: RunDir, name: str, config: Config, task: str, steps: int, solving: bool
 ) -> polars.DataFrame:
-    """One row per evaluation of each trial."""
-    if not run_dir.has_table(name):
-        trials = make_trials(config, task, steps, solving)
-        workers = config.workers or None
-        results = list(run_trials(trials, workers=workers, description=name))
-        run_dir.write_table(_columns([result for _, result in sorted(results, key=_first)]), name)
-    return run_dir.read_table(name)
+    """One row per evaluation of each trial; a trial is on disk as soon as it is done."""
+    trials = make_trials(config, task, steps, solving)
+    own = [f"{name}.{trial.config.loss}-{trial.seed}" for trial in trials]
+    missing = [i for i, table in enumerate(own) if not run_dir.has_table(table)]
+    workers = config.workers or None
+    for k, result in run_trials(
+        [trials[i] for i in missing], workers=workers, description=f"{name}"
+    ):
+        run_dir.write_table(_columns(result), own[missing[k]])
+    import polars
+
+    return polars.concat([run_dir.read_table(table) for table in own])
 
 
-def _first(pair: tuple[int, Any]) -> int:
-    return pair[0]
+# Settings under which a task is solved that the paper's do not solve, as far as they differ.
+SOLVING: dict[str, dict[str, Any]] = {
+    "mountain-car": {  # those of rl-baselines3-zoo's DQN
+        "learning_rate": 4e-3, "batch_size": 128, "gamma": 0.98, "learning_starts": 1000,
+        "target_period": 600, "update_every": 16, "updates": 8, "explore": 0.07,
+    },
+    "cart-pole": {"explore": 0.05},
+    "lunar-lander": {"explore": 0.05},
+}  # fmt: skip
+EXPLORING = 0.2  # share of the steps over which exploration falls from 1, in those settings
 
 
 def make_trials(config: Config, task: str, steps: int, solving: bool) -> list[Trial]:
     about = TASKS[task]
-    wide: dict[str, Any] = (
-        {"explore_start": 1.0, "explore": 0.05, "explore_steps": steps // 2} if solving else {}
-    )
     own: dict[str, Any] = {
         "particles": config.particles, "target_period": config.target_period,
         "step_size": config.step_size, "explore": config.explore,
+        "max_grad_norm": config.max_grad_norm,
     }  # fmt: skip
+    if solving:
+        own |= SOLVING[task] | {"explore_start": 1.0, "explore_steps": int(EXPLORING * steps)}
     every = steps // config.evaluations
     return [
         Trial(
-            about.env_id, NeuralConfig(loss=loss, **(own | wide)), config.seed + k,
+            about.env_id, NeuralConfig(loss=loss, **own), config.seed + k,
             every * config.evaluations, every, 10, config.compiled and about.compiled,
         )
         for loss in LOSSES
@@ -157,15 +172,14 @@ def make_trials(config: Config, task: str, steps: int, solving: bool) -> list[Tr
     ]  # fmt: skip
 
 
-def _columns(results: list[TrialResult]) -> dict[str, Any]:
-    rows = [
-        (r.trial.config.loss, r.trial.seed, int(step), float(returns.mean()))
-        for r in results
-        for step, returns in zip(r.steps, r.returns, strict=True)
-    ]
-    return dict(
-        zip(("loss", "seed", "step", "return"), map(list, zip(*rows, strict=True)), strict=True)
-    )
+def _columns(result: TrialResult) -> dict[str, Any]:
+    size = len(result.steps)
+    return {
+        "loss": [result.trial.config.loss] * size,
+        "seed": [result.trial.seed] * size,
+        "step": [int(step) for step in result.steps],
+        "return": [float(returns.mean()) for returns in result.returns],
+    }
 
 
 def curves(frame: polars.DataFrame, loss: str) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,135 @@
+"""Section 5.3 in small: what is trained, what is kept, and by what rule a verdict falls."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from surefoot.errors import InputError
+from surefoot.experiments import gym, gym_choices
+from surefoot.experiments.store import RunDir
+
+SMALL = gym.Config(
+    tasks=("cart-pole",), steps=(600,), trials=3, evaluations=5, solving=False, moments=0, workers=1
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    out = tmp_path_factory.mktemp("gym") / "run"
+    return out, gym.run(SMALL, out)
+
+
+def test_every_trial_is_trained_and_kept(finished):
+    out, claims = finished
+    assert [claim.id for claim in claims] == ["gym/cart-pole"]
+    run = RunDir.open(out)
+    assert run.figures == ["returns"]
+    for loss in ("qr", "wgf"):
+        for seed in range(3):
+            frame = run.read_table(f"cart-pole.{loss}-{seed}")
+            assert frame["step"].to_list() == [120, 240, 360, 480, 600]
+            assert set(frame["loss"]) == {loss}
+            assert frame["return"].min() >= 1.0  # a reward of one for each step
+
+
+def test_a_resumed_run_trains_only_what_is_missing_and_gives_the_same(finished, monkeypatch):
+    out, _ = finished
+    run = RunDir.open(out)
+    before = {name: run.read_table(f"cart-pole.{name}") for name in ("qr-1", "wgf-2")}
+    (out / "complete.json").unlink()
+    for name in before:
+        (out / f"cart-pole.{name}.parquet").unlink()
+    asked = []
+    real = gym.run_trials
+
+    def watched(trials, **options):
+        asked.extend((trial.config.loss, trial.seed) for trial in trials)
+        return real(trials, **options)
+
+    monkeypatch.setattr(gym, "run_trials", watched)
+    gym.run(SMALL, out, existing="resume")
+    assert asked == [("qr", 1), ("wgf", 2)]
+    for name, frame in before.items():
+        assert run.read_table(f"cart-pole.{name}").equals(frame)
+
+
+def frame(qr: list[float], wgf: list[float]) -> pl.DataFrame:
+    """Two evaluations a trial, both with the trial's own return."""
+    rows = [
+        (loss, seed, step, value)
+        for loss, values in (("qr", qr), ("wgf", wgf))
+        for seed, value in enumerate(values)
+        for step in (1, 2)
+    ]
+    return pl.DataFrame(rows, schema=["loss", "seed", "step", "return"], orient="row")
+
+
+# CartPole's margin: a tenth of 475 - 22 = 45.3.
+@pytest.mark.parametrize(
+    ("wgf", "verdict"),
+    [
+        ([481.0, 489.0, 485.0, 486.0, 484.0], "reproduced"),
+        ([301.0, 309.0, 305.0, 306.0, 304.0], "not reproduced"),
+        ([100.0, 500.0, 500.0, 500.0, 500.0], "partly"),
+    ],
+)
+def test_verdicts_follow_the_two_tests(wgf, verdict):
+    qr = [480.0, 490.0, 484.0, 487.0, 485.0]
+    claim, facts = gym.judge(gym.Config(), "cart-pole", frame(qr, wgf))
+    assert claim.verdict == verdict
+    assert facts["margin"] == pytest.approx(45.3)
+    assert facts["qr"] == qr
+    assert "qr" in facts["solved_by"]
+    assert ("wgf" in facts["solved_by"]) == (np.mean(wgf) >= 475)
+
+
+def test_settings_of_the_paper_and_those_that_solve():
+    config = gym.Config()
+    plain = gym.make_trials(config, "mountain-car", 60_000, solving=False)
+    assert [(t.config.loss, t.seed) for t in plain] == [
+        (loss, seed) for loss in ("qr", "wgf") for seed in range(5)
+    ]
+    own = plain[0].config
+    assert (own.particles, own.learning_rate, own.batch_size, own.replay_size) == (
+        2,
+        1e-3,
+        32,
+        10_000,
+    )
+    assert (own.explore, own.explore_start, own.gamma, own.hidden) == (0.1, None, 0.99, (256, 256))
+    wide = gym.make_trials(config, "mountain-car", 120_000, solving=True)[0]
+    assert (wide.config.explore_start, wide.config.explore_steps, wide.steps) == (
+        1.0,
+        24_000,
+        120_000,
+    )
+
+
+@pytest.mark.parametrize(
+    "options", [{"tasks": ("pong",), "steps": (1000,)}, {"trials": 2}, {"steps": (1000,)}]
+)
+def test_mistakes(options):
+    with pytest.raises(InputError):
+        gym.Config(**options)
+
+
+def test_choices_vary_one_setting_at_a_time(tmp_path):
+    config = gym_choices.Config(
+        tasks=("cart-pole",), steps=(400,), target_periods=(100, 500), step_sizes=(1.0, 10.0),
+        max_grad_norms=(1.0,), workers=1,
+    )  # fmt: skip
+    chosen = gym_choices.Setting("wgf", 100, 1.0, None)
+    points = config.settings()
+    assert chosen in points
+    assert len(set(points)) == len(points) == 6
+    for point in points:
+        changed = [a != b for a, b in zip(point[1:], chosen[1:], strict=True)]
+        assert sum(changed) <= 1
+    claims = gym_choices.run(config, tmp_path / "run")
+    assert claims[0].verdict == "not testable"
+    facts = RunDir.open(tmp_path / "run").read_summary()["cart-pole"]
+    assert [len(point["whole"]) for point in facts] == [2] * 6
+    # A clipped and an unclipped run differ: the option reaches the optimiser.
+    assert facts[-1]["whole"] != facts[2]["whole"]
