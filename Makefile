@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest
 export UV_PROJECT_ENVIRONMENT := .venv
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: help demo test lint types pytest slow peers bench bench-learning docs torch clean
+.PHONY: help demo test lint types pytest slow peers bench bench-learning docs torch browser clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -53,6 +53,11 @@ torch: .venv/.synced ## the CPU build of torch, beside the lock
 peers: .venv/.synced ## libraries that tests compare with or adapt to, beside the lock's default set
 	@echo "== installing peers (sb3-contrib, ray, pysdtest, pot)"
 	@$(UV) sync --quiet --locked --inexact $(EXTRAS) --extra bench --extra sb3 --extra ray
+
+browser: ## Chromium and its driver (Debian's), with which tests open and click reports
+	@{ command -v chromium && command -v chromedriver; } >/dev/null || { \
+	  echo "== installing chromium"; apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null; }
 
 bench: .venv/.synced ## side-by-side benchmarks
 	@$(MAKE) --no-print-directory torch peers

@@ -173,10 +173,7 @@ def plot(kept: dict[str, Any]) -> Path:
     )  # fmt: skip
     for ax, setting in zip(np.ravel(axes), settings, strict=True):
         for method in METHODS:
-            runs = [
-                r for r in kept["runs"].values()
-                if (r["setting"], r["method"]) == (setting.name, method)
-            ]  # fmt: skip
+            runs = _runs(kept, setting, method)
             if not runs:
                 continue
             look, steps = looks[method], np.asarray(runs[0]["steps"])
@@ -194,34 +191,60 @@ def plot(kept: dict[str, Any]) -> Path:
     return atomic_write(RESULTS / "learning.png", png)
 
 
-def table(kept: dict[str, Any]) -> str:
+def ends(kept: dict[str, Any], setting: Setting, method: str) -> list[float]:
     """Mean over the last fifth of the evaluations, by seed."""
     import numpy as np
 
-    from surefoot.stats import interquartile_mean
+    runs = _runs(kept, setting, method)
+    return [float(np.mean(r["returns"][-len(r["returns"]) // 5 :])) for r in runs]
+
+
+def _runs(kept: dict[str, Any], setting: Setting, method: str) -> list[dict[str, Any]]:
+    found = [
+        r for r in kept["runs"].values() if (r["setting"], r["method"]) == (setting.name, method)
+    ]
+    return sorted(found, key=lambda run: run["seed"])
+
+
+def table(kept: dict[str, Any]) -> str:
+    """Final returns of every method, then what follows for ours beside sb3-contrib's."""
+    import numpy as np
+
+    from surefoot.stats import interquartile_mean, welch
 
     lines = [
-        "| setting | method | IQM of last fifth | seeds | CPU s a run |",
-        "|---|---|---|---|---|",
+        "| setting | steps | method | IQM of last fifth | by seed | CPU s a run |",
+        "|---|---|---|---|---|---|",
+    ]
+    words = [
+        "",
+        "| setting | ours minus sb3-contrib | 95 % interval | p (Welch) |",
+        "|---|---|---|---|",
     ]
     for setting in SETTINGS:
-        for method in METHODS:
-            runs = [
-                r for r in kept["runs"].values()
-                if (r["setting"], r["method"]) == (setting.name, method)
-            ]  # fmt: skip
-            if runs:
-                ends = [float(np.mean(r["returns"][-len(r["returns"]) // 5 :])) for r in runs]
-                seeds = ", ".join(f"{e:.0f}" for e in ends)
-                cpu = np.mean([r["cpu_seconds"] for r in runs])
-                middle = f"{interquartile_mean(ends):.1f}"
+        found = {method: ends(kept, setting, method) for method in METHODS}
+        for method, values in found.items():
+            if values:
+                seeds = ", ".join(f"{value:.0f}" for value in values)
+                cpu = np.mean([r["cpu_seconds"] for r in _runs(kept, setting, method)])
                 lines.append(
-                    f"| {setting.name} | {NAMES[method]} | {middle} | {seeds} | {cpu:.0f} |"
+                    f"| {setting.name} | {setting.steps} | {NAMES[method]} | "
+                    f"{interquartile_mean(values):.1f} | {seeds} | {cpu:.0f} |"
                 )
-    return "\n".join(lines)
+        for method in ("qr", "wgf"):
+            if min(len(found[method]), len(found["sb3"])) > 1:
+                test = welch(np.asarray(found[method]), np.asarray(found["sb3"]))
+                gap = test.interval
+                words.append(
+                    f"| {setting.name}, {NAMES[method]} | {gap.mean:+.1f} | "
+                    f"{gap.low:.1f} to {gap.high:.1f} | {test.p_value:.2g} |"
+                )
+    return "\n".join(lines + words)
 
 
 def main() -> None:
+    from surefoot.files import atomic_write
+
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--only", default="", help="settings whose name contains this")
@@ -235,6 +258,7 @@ def main() -> None:
     methods = tuple(options.method or METHODS)
     kept = collect(chosen, methods, 0 if options.plot else options.seeds)
     print(table(kept))
+    atomic_write(RESULTS / "learning.md", (table(kept) + "\n").encode())
     print(plot(kept))
 
 
