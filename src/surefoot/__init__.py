@@ -7,57 +7,71 @@
     print(agent.explain(24))
 
 The numerical core is in `surefoot.particles`, `surefoot.dominance`, `surefoot.transport` and
-`surefoot.policies`.
+`surefoot.policies`. Names are imported when first used (PEP 562), so that `import surefoot` and
+the command line's help do not wait for JAX.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from surefoot.registration import register
 
 __version__ = "0.1.0"
 
-from surefoot.comparing import compare
-from surefoot.dominance import (
-    almost_ssd_ratio,
-    dominance_matrix,
-    dominant_set,
-    fsd_dominates,
-    ssd_dominates,
-    violation,
-)
-from surefoot.errors import InputError, RunError, SurefootError
-from surefoot.mdp import TabularMDP
-from surefoot.neural import NeuralAgent
-from surefoot.particles import (
-    cumulative_cdf,
-    cumulative_quantile,
-    cvar,
-    dispersion_space,
-    quantile,
-    wasserstein,
-)
-from surefoot.policies import (
-    CPW,
-    SSD,
-    CVaR,
-    DecidedBy,
-    Decision,
-    Explore,
-    Greedy,
-    MeanVariance,
-    Policy,
-    Wang,
-)
-from surefoot.tabular import TabularAgent, TabularConfig
-from surefoot.transport import jko_flow, proximal_loss, proximal_step, sinkhorn
+if TYPE_CHECKING:  # what a type checker and an editor see; `_HOME` is the same for the interpreter
+    from surefoot import adapters, dominance, mdp, particles, policies, transport
+    from surefoot.comparing import Comparison, compare, compare_file
+    from surefoot.dominance import (
+        almost_ssd_ratio,
+        dominance_matrix,
+        dominant_set,
+        fsd_dominates,
+        ssd_dominates,
+        violation,
+    )
+    from surefoot.errors import InputError, RunError, SurefootError
+    from surefoot.explain import Explanation
+    from surefoot.mdp import TabularMDP
+    from surefoot.neural import NeuralAgent, NeuralConfig
+    from surefoot.particles import (
+        cumulative_cdf,
+        cumulative_quantile,
+        cvar,
+        dispersion_space,
+        quantile,
+        wasserstein,
+    )
+    from surefoot.policies import (
+        CPW,
+        SSD,
+        CVaR,
+        DecidedBy,
+        Decision,
+        Explore,
+        Greedy,
+        MeanVariance,
+        Policy,
+        Wang,
+    )
+    from surefoot.tabular import TabularAgent, TabularConfig
+    from surefoot.transport import jko_flow, proximal_loss, proximal_step, sinkhorn
 
 __all__ = [
     "CPW",
     "SSD",
     "CVaR",
+    "Comparison",
     "DecidedBy",
     "Decision",
+    "Explanation",
     "Explore",
     "Greedy",
     "InputError",
     "MeanVariance",
     "NeuralAgent",
+    "NeuralConfig",
     "Policy",
     "RunError",
     "SurefootError",
@@ -66,21 +80,61 @@ __all__ = [
     "TabularMDP",
     "Wang",
     "__version__",
+    "adapters",
     "almost_ssd_ratio",
     "compare",
+    "compare_file",
     "cumulative_cdf",
     "cumulative_quantile",
     "cvar",
     "dispersion_space",
+    "dominance",
     "dominance_matrix",
     "dominant_set",
     "fsd_dominates",
     "jko_flow",
+    "mdp",
+    "particles",
+    "policies",
     "proximal_loss",
     "proximal_step",
     "quantile",
     "sinkhorn",
     "ssd_dominates",
+    "transport",
     "violation",
     "wasserstein",
 ]
+
+_MODULES = ("adapters", "dominance", "mdp", "particles", "policies", "transport")
+_NAMES = {
+    "comparing": "Comparison compare compare_file",
+    "dominance": "almost_ssd_ratio dominance_matrix dominant_set fsd_dominates ssd_dominates "
+    "violation",
+    "errors": "InputError RunError SurefootError",
+    "explain": "Explanation",
+    "mdp": "TabularMDP",
+    "neural": "NeuralAgent NeuralConfig",
+    "particles": "cumulative_cdf cumulative_quantile cvar dispersion_space quantile wasserstein",
+    "policies": "CPW SSD CVaR DecidedBy Decision Explore Greedy MeanVariance Policy Wang",
+    "tabular": "TabularAgent TabularConfig",
+    "transport": "jko_flow proximal_loss proximal_step sinkhorn",
+}
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value  # found without this function from now on
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+register()

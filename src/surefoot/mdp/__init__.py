@@ -22,9 +22,10 @@ from surefoot.mdp.dynamic import (
     reward_moments,
     value_iteration,
 )
-from surefoot.mdp.environments import CliffWalkEnv, RiskyCliffEnv, TabularEnv, register
+from surefoot.mdp.environments import CliffWalkEnv, RiskyCliffEnv, TabularEnv
 from surefoot.mdp.montecarlo import Rollouts, monte_carlo_returns, simulate_returns
 from surefoot.mdp.tabular import TabularMDP, reset, step
+from surefoot.registration import register
 
 __all__ = [
     "ACTION_NAMES",
@@ -62,5 +63,3 @@ __all__ = [
     "top_row_reward",
     "value_iteration",
 ]
-
-register()

@@ -19,8 +19,6 @@ from surefoot.mdp.cliffs import CliffGrid, cliff_walk, noisy_states, risky_cliff
 from surefoot.mdp.drawing import draw_grid, draw_pixels
 from surefoot.mdp.tabular import TabularMDP
 
-HORIZON = 500
-
 
 class TabularEnv(gym.Env[Any, Any]):
     """Steps a `TabularMDP` with Gymnasium's own random generator.
@@ -123,15 +121,3 @@ def _build(
         if name not in known:
             raise unknown("argument", name, (*known, "render_mode"))
     return builder(rows, columns, **kwargs)
-
-
-def register() -> None:
-    """Make the two cliffs known to `gymnasium.make`; calling it again changes nothing."""
-    for name, env in (("CliffWalk", CliffWalkEnv), ("RiskyCliff", RiskyCliffEnv)):
-        env_id = f"surefoot/{name}-v0"
-        if env_id not in gym.registry:
-            gym.register(
-                env_id,
-                entry_point=f"{__name__}:{env.__name__}",
-                max_episode_steps=HORIZON,
-            )

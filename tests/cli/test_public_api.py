@@ -1,0 +1,72 @@
+"""`import surefoot`: quick, whole, typed."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import surefoot as sf
+
+HEAVY = ("jax", "optax", "matplotlib", "polars", "plotly", "scipy", "torch")
+
+
+def fresh(code: str) -> str:
+    """What a new interpreter prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_importing_brings_nothing_heavy():
+    asked = f"import surefoot, surefoot.cli, sys; print([m for m in {HEAVY} if m in sys.modules])"
+    assert fresh(asked) == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], *([c, "--help"] for c in ("compare", "evaluate", "bench"))]
+)
+def test_help_brings_nothing_heavy(words):
+    code = f"""
+import contextlib, io, sys
+from surefoot.cli import main
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    main({words})
+print([m for m in {HEAVY} if m in sys.modules])"""
+    assert fresh(code) == "[]\n"
+
+
+def test_importing_makes_the_environments_known():
+    code = "import surefoot, gymnasium; print(gymnasium.make('surefoot/RiskyCliff-v0').spec.id)"
+    assert fresh(code) == "surefoot/RiskyCliff-v0\n"
+
+
+def test_every_public_name_is_there_and_the_three_lists_agree():
+    for name in sf.__all__:
+        assert getattr(sf, name) is not None
+    assert dir(sf) == sorted(sf.__all__)
+    tree = ast.parse(Path(sf.__file__).read_text())
+    typed = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        alias.name: node.module
+        for node in typed.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen.keys() | {"__version__"} == set(sf.__all__)
+    assert sf._HOME.keys() | set(sf._MODULES) | {"__version__"} == set(sf.__all__)
+    for name, module in sf._HOME.items():
+        assert seen[name] == f"surefoot.{module}"
+
+
+def test_compare_stays_the_function_whatever_is_imported():
+    code = "import surefoot.comparing, surefoot.cli.compare, surefoot; print(surefoot.compare)"
+    assert fresh(code).startswith("<function compare")
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'Agent'"):
+        sf.Agent  # noqa: B018
