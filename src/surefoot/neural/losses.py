@@ -50,6 +50,10 @@ class Loss(ABC):
     ) -> jax.Array:
         """The loss of one transition; `outputs_t` belong to the bootstrap action at `obs_t`."""
 
+    def values(self, *batch: jax.Array) -> jax.Array:
+        """`value` of each transition of a batch: every argument has one more axis, its first."""
+        return jax.vmap(self.value)(*batch)
+
 
 @dataclass(frozen=True)
 class Proximal(Loss):
@@ -68,9 +72,16 @@ class Proximal(Loss):
         discount_t: jax.Array,
         outputs_t: jax.Array,
     ) -> jax.Array:
+        one = (outputs, anchor, reward_t, discount_t, outputs_t)
+        return self.values(*(given[None] for given in one))[0]
+
+    def values(self, *batch: jax.Array) -> jax.Array:
+        outputs, anchor, reward_t, discount_t, outputs_t = batch
         # Ascending, so that ranks pair: the network is free to cross its particles. One network
-        # for all three, since each costs by its depth and hardly by its width.
-        z, anchor_z, next_z = network_sort(jnp.stack([outputs, anchor, outputs_t]))
+        # for all three, since each costs by its depth and hardly by its width. Particles first:
+        # the batch is then the axis that is vectorised.
+        rows = network_sort(jnp.stack([outputs, anchor, outputs_t]))
+        z, anchor_z, next_z = jnp.swapaxes(rows, 1, 2)
         target_z = reward_t + discount_t * next_z
         return proximal_loss(
             z, anchor_z, target_z, self.step_size, self.transport, self.potential

@@ -149,7 +149,7 @@ def batch_loss(
 ) -> jax.Array:
     loss: Loss = loss_of(config)
     found = at_action(outputs(config, spec, params, batch.obs_tm1), batch.action_tm1)
-    each = jax.vmap(loss.value)(found, anchor, batch.reward_t, batch.discount_t, outputs_t)
+    each = loss.values(found, anchor, batch.reward_t, batch.discount_t, outputs_t)
     return jnp.mean(each)
 
 

@@ -23,7 +23,10 @@ from surefoot.errors import InputError, unknown
 class Potential(ABC):
     @abstractmethod
     def value(self, z: jax.Array, target_z: jax.Array) -> jax.Array:
-        """`F(z)`, never negative and zero where the particles match the target."""
+        """`F(z)`, never negative and zero where the particles match the target.
+
+        Particles lie along the first axis; further axes are a batch.
+        """
 
     @abstractmethod
     def slope(self, z: jax.Array, target_z: jax.Array) -> jax.Array:
@@ -38,7 +41,7 @@ class Bellman(Potential):
     """The paper's squared Bellman residual between particles of equal rank."""
 
     def value(self, z: jax.Array, target_z: jax.Array) -> jax.Array:
-        return 0.5 * jnp.mean((_paired(target_z, z) - z) ** 2)
+        return 0.5 * jnp.mean((_paired(target_z, z) - z) ** 2, axis=0)
 
     def slope(self, z: jax.Array, target_z: jax.Array) -> jax.Array:
         return z - _paired(target_z, z)
@@ -56,12 +59,8 @@ class Energy(Potential):
     """
 
     def value(self, z: jax.Array, target_z: jax.Array) -> jax.Array:
-        n, m = z.shape[0], target_z.shape[0]
-        across = jnp.mean(jnp.abs(z[:, None] - target_z[None, :]))
-        # Gini's mean difference of ascending particles, without the pairs.
-        own = 2 * jnp.mean(z * (2 * midpoints(n, z.dtype) - 1))
-        other = 2 * jnp.mean(target_z * (2 * midpoints(m, z.dtype) - 1))
-        return across - own / 2 - other / 2
+        across = jnp.mean(jnp.abs(z[:, None] - target_z[None, :]), axis=(0, 1))
+        return across - _gini(z) / 2 - _gini(target_z) / 2
 
     def slope(self, z: jax.Array, target_z: jax.Array) -> jax.Array:
         below = jnp.mean((target_z[:, None] < z[None, :]).astype(z.dtype), axis=0)
@@ -88,6 +87,12 @@ class Energy(Potential):
 def midpoints(n: int, dtype: jnp.dtype) -> jax.Array:
     """Quantile levels `tau_i = (2 i - 1) / (2 N)`."""
     return (2 * jnp.arange(n, dtype=dtype) + 1) / (2 * n)
+
+
+def _gini(z: jax.Array) -> jax.Array:
+    """Gini's mean difference of ascending particles, without the pairs."""
+    level = 2 * midpoints(z.shape[0], z.dtype) - 1
+    return 2 * jnp.mean(z * level.reshape(-1, *(1,) * (z.ndim - 1)), axis=0)
 
 
 def _paired(target_z: jax.Array, z: jax.Array) -> jax.Array:

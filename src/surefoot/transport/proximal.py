@@ -61,7 +61,10 @@ def proximal_loss(
     sinkhorn_tolerance: float | None = None,
     start: str = "sorted",
 ) -> jax.Array:
-    """Algorithm 2: `L = W(z, z0) + 2 h F_T(z)` for ascending particles."""
+    """Algorithm 2: `L = W(z, z0) + 2 h F_T(z)` for particles that ascend along the first axis.
+
+    Further axes are a batch: `[N, B]` gives `[B]`, faster than `jax.vmap` over `[B, N]`.
+    """
     options = Options(temperatures, start, sinkhorn_tolerance)
     held, drawn = _resolve(transport, potential, options)
     return held.cost(z, anchor_z) + 2 * step_size * drawn.value(z, target_z)

@@ -2,7 +2,8 @@
 
     W_beta(x, y) = min_P <P, C> + temperature * KL(P | a b^T),    C_ij = (x_i - y_j)^2
 
-Functions are unbatched and pure; the caller applies `jax.vmap`. Each sweep updates `g`, then
+Functions are pure. Particles lie along the first axis; further axes are a batch, which XLA
+vectorises where it leaves the small axes of a `jax.vmap` scalar. Each sweep updates `g`, then
 `f`, so the rows of the plan sum to `a` exactly and the plan's row softmax is at hand: its mean
 is the barycentric projection of `x` onto `y`, and with it the gradient costs nothing more.
 """
@@ -102,7 +103,7 @@ def self_cost(x: jax.Array, temperature: float = ANNEALING[-1], max_sweeps: int 
 
     def unfinished(state: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
         _, move, sweeps = state
-        return (move > enough) & (sweeps < max_sweeps)
+        return jnp.any(move > enough) & (sweeps < max_sweeps)
 
     def again(
         state: tuple[jax.Array, jax.Array, jax.Array],
@@ -112,12 +113,12 @@ def self_cost(x: jax.Array, temperature: float = ANNEALING[-1], max_sweeps: int 
         return f + change, jnp.max(jnp.abs(change)), sweeps + 1
 
     begin = (jnp.zeros_like(x), jnp.asarray(jnp.inf, x.dtype), jnp.asarray(0))
-    return 2 * jnp.mean(jax.lax.while_loop(unfinished, again, begin)[0])
+    return 2 * jnp.mean(jax.lax.while_loop(unfinished, again, begin)[0], axis=0)
 
 
 def exact_cost(x: jax.Array, y: jax.Array) -> jax.Array:
     """`W_2^2` of equally many, equally likely particles that both ascend."""
-    return jnp.mean((x - y) ** 2)
+    return jnp.mean((x - y) ** 2, axis=0)
 
 
 def plan(found: Sinkhorn, x: jax.Array, y: jax.Array, temperature: float) -> jax.Array:
@@ -164,7 +165,7 @@ def sorted_potential(x: jax.Array, y: jax.Array) -> jax.Array:
     the bounds that complementary slackness allows.
     """
     rise = (x[1:] - x[:-1]) * ((x[1:] - y[1:]) + (x[:-1] - y[:-1]))
-    return jnp.concatenate([jnp.zeros_like(x[:1]), jnp.cumsum(rise)])
+    return jnp.concatenate([jnp.zeros_like(x[:1]), jnp.cumsum(rise, axis=0)])
 
 
 def _solve(options: Options, x: jax.Array, y: jax.Array, a: jax.Array, b: jax.Array) -> Sinkhorn:
@@ -179,7 +180,7 @@ def _solve(options: Options, x: jax.Array, y: jax.Array, a: jax.Array, b: jax.Ar
     def column_error(f: jax.Array, g: jax.Array) -> jax.Array:
         fitted, _ = soft_minimum(f, x, log_a, y, last)
         # A sweep would move g to `fitted`: the column sums are b * exp((g - fitted) / T).
-        return jnp.sum(b * jnp.abs(jnp.expm1((g - fitted) / last)))
+        return jnp.sum(b * jnp.abs(jnp.expm1((g - fitted) / last)), axis=0)
 
     sweeps, error = jnp.asarray(len(options.temperatures)), column_error(f, g)
     converged = jnp.zeros_like(error, dtype=bool)
@@ -187,7 +188,7 @@ def _solve(options: Options, x: jax.Array, y: jax.Array, a: jax.Array, b: jax.Ar
 
         def unfinished(state: Any) -> jax.Array:
             *_, error, sweeps = state
-            return (error > options.tolerance) & (sweeps < options.max_sweeps)
+            return jnp.any(error > options.tolerance) & (sweeps < options.max_sweeps)
 
         def again(state: Any) -> Any:
             f, _, _, _, sweeps = state
@@ -197,7 +198,7 @@ def _solve(options: Options, x: jax.Array, y: jax.Array, a: jax.Array, b: jax.Ar
         state = (f, g, projection, error, sweeps)
         f, g, projection, error, sweeps = jax.lax.while_loop(unfinished, again, state)
         converged = error <= options.tolerance
-    cost = jnp.sum(f * a) + jnp.sum(g * b)  # line 12
+    cost = jnp.sum(f * a, axis=0) + jnp.sum(g * b, axis=0)  # line 12
     return Sinkhorn(cost, f, g, projection, error, sweeps, converged)
 
 
@@ -217,17 +218,17 @@ def _cost_jvp(
     dx, dy, da, db = tangents
     slope = jnp.zeros_like(found.cost)
     if not _is_zero(dx):
-        slope += jnp.sum(2 * a * (x - found.projection) * dx)
+        slope += jnp.sum(2 * a * (x - found.projection) * dx, axis=0)
     if not _is_zero(dy):
         # Not yet exact column sums: the plan's columns carry b * exp((g - fitted) / T).
         last = options.temperatures[-1]
         fitted, back = soft_minimum(found.f, x, jnp.log(a), y, last)
         mass = b * jnp.exp((found.g - fitted) / last)
-        slope += jnp.sum(2 * mass * (y - back) * dy)
+        slope += jnp.sum(2 * mass * (y - back) * dy, axis=0)
     if not _is_zero(da):
-        slope += jnp.sum(found.f * da)
+        slope += jnp.sum(found.f * da, axis=0)
     if not _is_zero(db):
-        slope += jnp.sum(found.g * db)
+        slope += jnp.sum(found.g * db, axis=0)
     return found.cost, slope
 
 
