@@ -43,6 +43,7 @@ class Setting:
     explore: float = 0.1
     explore_start: float = 0.1
     explore_steps: int = 1
+    max_grad_norm: float | None = 1.0
     step_size: float = 1.0  # of WGF only
 
     @property
@@ -57,7 +58,7 @@ SETTINGS = (
         "MountainCar, more exploration", "MountainCar-v0", 120_000, "rl-zoo's DQN settings",
         compiled=True, learning_rate=4e-3, batch_size=128, gamma=0.98, learning_starts=1000,
         target_period=600, update_every=16, updates=8, explore=0.07, explore_start=1.0,
-        explore_steps=24_000,
+        explore_steps=24_000, max_grad_norm=10.0,
     ),
     Setting("LunarLander, paper", "LunarLander-v3", 60_000),
 )  # fmt: skip
@@ -74,7 +75,7 @@ def ours(setting: Setting, loss: str, seed: int) -> dict[str, Any]:
     names = (
         "particles", "learning_rate", "batch_size", "gamma", "replay_size", "learning_starts",
         "target_period", "update_every", "updates", "explore", "explore_start", "explore_steps",
-        "step_size",
+        "step_size", "max_grad_norm",
     )  # fmt: skip
     config = NeuralConfig(loss=loss, **{name: getattr(setting, name) for name in names})
     result = run_trial(
@@ -100,6 +101,7 @@ def theirs(setting: Setting, seed: int) -> dict[str, Any]:
         gamma=setting.gamma, train_freq=setting.update_every, gradient_steps=setting.updates,
         target_update_interval=setting.target_period, seed=seed, device="cpu",
         exploration_initial_eps=setting.explore_start, exploration_final_eps=setting.explore,
+        max_grad_norm=setting.max_grad_norm,
         exploration_fraction=min(1.0, setting.explore_steps / setting.steps),
         policy_kwargs={"n_quantiles": setting.particles, "net_arch": [256, 256]},
     )  # fmt: skip

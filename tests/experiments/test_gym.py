@@ -120,16 +120,16 @@ def test_choices_vary_one_setting_at_a_time(tmp_path):
         tasks=("cart-pole",), steps=(400,), target_periods=(100, 500), step_sizes=(1.0, 10.0),
         max_grad_norms=(1.0,), workers=1,
     )  # fmt: skip
-    chosen = gym_choices.Setting("wgf", 100, 1.0, None)
+    chosen = gym_choices.Setting("wgf", 100, 1.0, 1.0)
     points = config.settings()
     assert chosen in points
-    assert len(set(points)) == len(points) == 6
+    assert len(set(points)) == len(points) == 7
     for point in points:
         changed = [a != b for a, b in zip(point[1:], chosen[1:], strict=True)]
         assert sum(changed) <= 1
     claims = gym_choices.run(config, tmp_path / "run")
     assert claims[0].verdict == "not testable"
     facts = RunDir.open(tmp_path / "run").read_summary()["cart-pole"]
-    assert [len(point["whole"]) for point in facts] == [2] * 6
+    assert [len(point["whole"]) for point in facts] == [2] * 7
     # A clipped and an unclipped run differ: the option reaches the optimiser.
-    assert facts[-1]["whole"] != facts[2]["whole"]
+    assert facts[-1]["whole"] != facts[3]["whole"]

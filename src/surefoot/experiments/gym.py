@@ -77,8 +77,8 @@ class Config:
     """Seeds of the second-moment probes, for every loss; 0 leaves them out."""
     compiled: bool = True
     """Run MountainCar and CartPole as compiled functions."""
-    max_grad_norm: float | None = None
-    """Bound on the norm of the gradient, for both losses; none in the paper."""
+    max_grad_norm: float | None = 1.0
+    """Bound on the norm of the gradient, for both losses; the paper does not speak of one."""
     workers: int = 0
     """Worker processes; 0 takes one per core."""
 

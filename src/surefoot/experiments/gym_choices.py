@@ -1,8 +1,8 @@
 """How the settings that section 5.3 leaves open were chosen: a brief ablation, one at a time.
 
-Around the chosen point, each of target period, h and (for WGF, whose squared residual has no
-bound on its gradient) gradient clipping is varied alone. Training length is read off the same
-runs: the score after a half and after the whole of them.
+Around the chosen point, each of target period, h and gradient clipping (WGF's squared residual
+has no bound on its gradient, QR's Huber loss has) is varied alone. Training length is read off
+the same runs: the score after a half and after the whole of them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Setting(NamedTuple):
         text = f"period {self.target_period}"
         if self.loss == "wgf":
             text += f", h {self.step_size:g}"
-        return text + ("" if self.max_grad_norm is None else f", clip {self.max_grad_norm:g}")
+        norm = self.max_grad_norm
+        return text + (", no clip" if norm is None else f", clip {norm:g}")
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class Config:
     """Environment steps between copies of the target network; the first is the chosen one."""
     step_sizes: tuple[float, ...] = (1.0, 0.1, 10.0)
     """JKO time steps of WGF; the first is the chosen one."""
-    max_grad_norms: tuple[float, ...] = (10.0, 1.0)
-    """Bounds on the norm of WGF's gradient, beside none."""
+    max_grad_norms: tuple[float, ...] = (1.0, 10.0)
+    """Bounds on the norm of the gradient, beside none; the first is the chosen one."""
     workers: int = 0
     """Worker processes; 0 takes one per core."""
 
@@ -68,15 +69,19 @@ class Config:
             raise InputError(f"steps = {self.steps}: give one number for each of {self.tasks}")
         if self.trials < 2 or min(self.steps) < EVALUATIONS:
             raise InputError(f"trials: at least 2; steps: at least {EVALUATIONS}")
-        if not self.target_periods or not self.step_sizes:
-            raise InputError("target_periods and step_sizes: at least the chosen one of each")
+        if not (self.target_periods and self.step_sizes and self.max_grad_norms):
+            raise InputError("target_periods, step_sizes, max_grad_norms: at least one of each")
 
     def settings(self) -> list[Setting]:
-        period, h = self.target_periods[0], self.step_sizes[0]
-        found = [Setting("qr", p, h, None) for p in self.target_periods]
-        found += [Setting("wgf", p, h, None) for p in self.target_periods]
-        found += [Setting("wgf", period, other, None) for other in self.step_sizes[1:]]
-        found += [Setting("wgf", period, h, norm) for norm in self.max_grad_norms]
+        chosen = Setting("wgf", self.target_periods[0], self.step_sizes[0], self.max_grad_norms[0])
+        found = []
+        for loss in ("qr", "wgf"):
+            own = chosen._replace(loss=loss)
+            found += [own._replace(target_period=period) for period in self.target_periods]
+            if loss == "wgf":  # the others have no h
+                found += [own._replace(step_size=h) for h in self.step_sizes[1:]]
+                found += [own._replace(max_grad_norm=norm) for norm in self.max_grad_norms[1:]]
+            found.append(own._replace(max_grad_norm=None))
         return found
 
 
