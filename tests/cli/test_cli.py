@@ -4,11 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from surefoot import __version__
 from surefoot.cli import COMMANDS, main
 from surefoot.cli.options import from_toml, to_toml
+from surefoot.cli.reproduce import options_of
+from surefoot.comparing import read_returns
 from surefoot.errors import InputError
 from surefoot.experiments.everything import APART, EXPERIMENTS
 from surefoot.experiments.risky_cliff import Config
@@ -65,19 +68,46 @@ def test_wrong_type_is_refused():
 
 
 def test_config_goes_out_and_comes_back(tmp_path, capsys):
-    assert main(["reproduce", "risky-cliff", "--trials", "7", "--print-config", "True"]) == 0
+    assert stopped(["reproduce", "risky-cliff", "--trials", "7", "--print-config"]) == 0
     path = tmp_path / "own.toml"
     path.write_text(capsys.readouterr().out)
-    assert from_toml(Config, path) == Config(trials=7)
-    path.write_text("[config]\n" + path.read_text())
     words = ["reproduce", "risky-cliff", "--config", str(path), "--episodes", "9"]
-    assert main([*words, "--print-config", "True"]) == 0
+    assert stopped([*words, "--print-config"]) == 0
     out = capsys.readouterr().out
     assert "trials = 7\n" in out
     assert "episodes = 9\n" in out
     assert to_toml(Config(trials=7)) == to_toml(
         from_toml(Config, _write(tmp_path, Config(trials=7)))
     )
+
+
+def stopped(words: list[str]) -> int:
+    """The exit code of what ends in SystemExit: help, --print-config, a word tyro refuses."""
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    return int(stop.value.code)
+
+
+def test_flags_stand_alone_or_with_a_value(capsys):
+    for words, said in [
+        (["--paired"], "true"), (["--paired", "True"], "true"), (["--no-paired"], "false"),
+        (["--paired", "False"], "false"), ([], "false"),
+    ]:  # fmt: skip
+        assert stopped(["compare", *words, "x.csv", "--print-config"]) == 0
+        out = capsys.readouterr().out
+        assert f"paired = {said}\n" in out
+        assert 'file = "x.csv"\n' in out
+
+
+def test_tables_and_flat_names_are_both_read(tmp_path):
+    path = tmp_path / "x.toml"
+    for text in ("[config]\ntrials = 7\n", "trials = 7\n", 'out = "a"\n[config]\ntrials = 7\n'):
+        path.write_text(text)
+        made = from_toml(options_of("risky-cliff", Config), path)
+        assert made.config == Config(trials=7)
+    path.write_text("config = 3\n")
+    with pytest.raises(InputError, match="config must be a table"):
+        from_toml(options_of("risky-cliff", Config), path)
 
 
 def _write(folder: Path, config: Config) -> Path:
@@ -106,7 +136,22 @@ def test_compare_on_a_file(tmp_path, capsys):
     path.write_text("sure,risky\n" + "".join(f"{5 + 0.01 * (i % 3)},{i % 11}\n" for i in range(60)))
     assert main(["compare", str(path), "--resamples", "99", "--out", str(tmp_path / "out")]) == 0
     assert "sure" in capsys.readouterr().out
-    assert (tmp_path / "out" / "comparison.json").exists()
+    files = {"comparison.json", "comparison.md", "config.json", "provenance.json", "complete.json"}
+    files |= {"returns.csv", "returns.parquet", "summary.json", "figures"}
+    assert {p.name for p in (tmp_path / "out").iterdir()} == files
+    again = tmp_path / "out" / "returns.csv"
+    assert read_returns(again).keys() == {"sure", "risky"}
+    for name, column in read_returns(path).items():
+        np.testing.assert_array_equal(read_returns(again)[name], column)
+    assert main(["compare", str(again), "--resamples", "19", "--out", str(tmp_path / "out")]) == 0
+
+
+def test_compare_leaves_other_runs_alone(tmp_path, capsys):
+    (tmp_path / "config.json").write_text('{"type": "Config"}')
+    path = tmp_path / "returns.csv"
+    path.write_text("a,b\n1,2\n2,3\n")
+    assert main(["compare", str(path), "--resamples", "19", "--out", str(tmp_path)]) == 2
+    assert "holds a run of another kind" in capsys.readouterr().err
 
 
 def test_installed_script_answers():

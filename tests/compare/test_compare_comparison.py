@@ -139,14 +139,19 @@ def test_saved(tmp_path: Path) -> None:
     table = tmp_path / "returns.csv"
     table.write_text("a,b\n1,2\n2,3\n3,4\n4,\n")
     c = compare_file(table, out=tmp_path / "out", resamples=99, seed=4)
-    names = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert names == [f"comparison.{end}" for end in ("json", "md", "png", "svg")]
+    files = [p for p in (tmp_path / "out").rglob("*") if p.is_file()]
+    names = sorted(str(p.relative_to(tmp_path / "out")) for p in files)
+    assert names == [
+        "comparison.json", "comparison.md", "complete.json", "config.json",
+        "figures/comparison.png", "figures/comparison.svg", "provenance.json", "returns.csv",
+        "returns.parquet", "summary.json",
+    ]  # fmt: skip
     found = read_json(tmp_path / "out" / "comparison.json")
     assert found == json.loads(json.dumps(c.to_dict()))
     assert found["source"] == "returns.csv"
     assert found["orders"]["2"]["dominant"] == ["b"]
     assert len(found["summaries"][0]["cvar_curve"]) == len(found["levels"]) == 100
-    assert (tmp_path / "out" / "comparison.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "out" / "figures" / "comparison.png").read_bytes().startswith(b"\x89PNG")
     again = compare_file(table, out=tmp_path / "again", resamples=99, seed=4)
     assert again.to_dict() == c.to_dict()
     for name in names:

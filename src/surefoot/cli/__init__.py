@@ -9,9 +9,15 @@ import sys
 from surefoot.errors import SurefootError, unknown
 
 COMMANDS = {
-    "demo": "see the sure path being taken: a small run of the main experiment",
+    "train": "train an agent on a Gymnasium environment; stop and resume at any time",
+    "evaluate": "let several policies act on what one agent has learned, and compare them",
+    "explain": "why an agent acts as it does on one observation, in words and as a picture",
     "compare": "compare columns of returns by stochastic dominance, with a test",
+    "report": "one offline HTML page of a run, a comparison or a training",
     "reproduce": "run an experiment of the paper, or all of them",
+    "sweep": "train over a grid of settings and seeds",
+    "bench": "how fast surefoot is on this machine",
+    "demo": "see the sure path being taken: a small run of the main experiment",
 }
 INTERRUPTED = 130
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
 from surefoot.cli.options import parse
-from surefoot.comparing import compare_file
 from surefoot.errors import InputError
 
 
 @dataclass(frozen=True)
 class Options:
-    file: tyro.conf.Positional[Path | None] = None
+    file: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = None
     """CSV or Parquet, one column of returns per policy, portfolio or strategy."""
     columns: tuple[str, ...] = ()
     """Only these columns."""
@@ -29,7 +29,7 @@ class Options:
     seed: int = 0
     """Seed of the bootstrap."""
     out: Path | None = None
-    """Where to put comparison.json, .md and the figure; nothing is written by default."""
+    """Directory for returns.csv, comparison.json, .md, the figure and summary.json."""
 
 
 def main(words: list[str]) -> int:
@@ -37,6 +37,8 @@ def main(words: list[str]) -> int:
     options = parse(Options, words, "surefoot compare", text)
     if options.file is None:
         raise InputError("compare: name a CSV or Parquet file (surefoot compare --help)")
+    from surefoot.comparing import compare_file
+
     result = compare_file(
         options.file,
         out=options.out,
@@ -50,5 +52,6 @@ def main(words: list[str]) -> int:
     )
     print(result)
     if options.out is not None:
-        print(f"\ncomparison.json, comparison.md and the figure are in {options.out}")
+        print(f"\nreturns, verdicts, figure and summary are in {options.out}")
+        print(f"one page of it all: surefoot report {options.out}")
     return 0

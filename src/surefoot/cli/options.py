@@ -1,81 +1,150 @@
-"""Options from a frozen dataclass, a TOML file and the command line, in that order."""
+"""Options from a frozen dataclass, a TOML file and the command line, in that order.
+
+Every command that reads its options by `parse` has `--config FILE.toml` (options from a file; what
+stands on the command line comes on top) and `--print-config` (all options as such a file). The
+names in the file are those of the command line.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import tomllib
+import types
+import typing
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, Union
 
 import tyro
 
 from surefoot.errors import InputError, unknown
 
 Options = TypeVar("Options")
+TRUE, FALSE = ("true", "True", "1"), ("false", "False", "0")
 
 
 def parse(kind: type[Options], words: list[str], prog: str, description: str) -> Options:
     """Read `--config FILE.toml` first, then let the other words override it."""
     rest, source = _take_config(words)
-    default = kind() if source is None else from_toml(kind, source)
-    return tyro.cli(
+    own = {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    rest = _spell_flags(kind, rest)
+    rest, printing = (rest, False) if "print_config" in own else _take_flag(rest, "--print-config")
+    options = tyro.cli(
         kind,
         prog=prog,
-        description=f"{description} (--config FILE.toml reads options from a file)",
+        description=f"{description} (--config FILE.toml reads options from a file, "
+        "--print-config writes them as one.)",
         args=rest,
-        default=default,
+        default=kind() if source is None else from_toml(kind, source),
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
     )
+    if printing:
+        print(to_toml(options), end="")
+        raise SystemExit(0)
+    return options
 
 
-def from_toml(kind: type[Options], path: Path) -> Options:
-    """A dataclass from a file; unknown names and wrong kinds are told by name."""
+# --- TOML ------------------------------------------------------------------------------------
+
+
+def read_toml(path: Path) -> dict[str, Any]:
     try:
-        values = tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a TOML file ({error})") from None
-    return _fill(kind, values, str(path))
+
+
+def from_toml(kind: type[Options], path: Path) -> Options:
+    """A dataclass from a file; unknown names and wrong kinds are told by name."""
+    return _fill(kind, read_toml(path), str(path))
 
 
 def to_toml(options: Any) -> str:
-    """The dataclass as TOML, nested ones as tables; what is None is left out."""
-    plain, tables = [], []
+    """The dataclass as TOML, flat as on the command line; what is None is left out."""
+    return "".join(
+        f"{name} = {_value(value)}\n" for name, value in _flat(options) if value is not None
+    )
+
+
+def _flat(options: Any) -> Iterator[tuple[str, Any]]:
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)
         if dataclasses.is_dataclass(value):
-            tables.append(f"\n[{field.name}]\n{to_toml(value)}")
-        elif value is not None:
-            plain.append(f"{field.name} = {_value(value)}\n")
-    return "".join(plain + tables)
-
-
-def _fill(kind: type[Any], values: dict[str, Any], where: str) -> Any:
-    fields = {f.name: f for f in dataclasses.fields(kind)}
-    base = kind()
-    made = {}
-    for name, value in values.items():
-        if name not in fields:
-            raise unknown(f"option in {where}:", name, fields)
-        old = getattr(base, name)
-        if dataclasses.is_dataclass(old):
-            made[name] = _fill(type(old), value, f"{where} [{name}]")
+            yield from _flat(value)
         else:
-            made[name] = _as(old, value, f"{where}: {name}")
+            yield field.name, value
+
+
+def _fill(kind: Any, values: dict[str, Any], where: str) -> Any:
+    """Names of a nested dataclass may stand in a table of its name, or flat among the others."""
+    base, hints = kind(), typing.get_type_hints(kind)
+    fields = [f.name for f in dataclasses.fields(kind)]
+    inner = {name: type(v) for name in fields if dataclasses.is_dataclass(v := getattr(base, name))}
+    made: dict[str, Any] = {}
+    given: dict[str, dict[str, Any]] = {name: {} for name in inner}
+    for name, value in values.items():
+        owner = next((n for n, k in inner.items() if name in _names(k)), None)
+        if name in inner:
+            if not isinstance(value, dict):
+                raise InputError(f"{where}: {name} must be a table")
+            given[name] |= value
+        elif name in fields:
+            made[name] = _as(hints[name], value, f"{where}: {name}")
+        elif owner is not None:
+            given[owner][name] = value
+        else:
+            known = [*fields, *(n for k in inner.values() for n in _names(k))]
+            raise unknown(f"option in {where}:", name, known)
+    for name, content in given.items():
+        if content:
+            made[name] = _fill(inner[name], content, where)
     return dataclasses.replace(base, **made)
 
 
-def _as(old: Any, value: Any, where: str) -> Any:
-    if isinstance(old, tuple) and isinstance(value, list):
-        return tuple(value)
-    if isinstance(old, Path):
-        return Path(str(value))
-    if isinstance(old, float) and isinstance(value, int) and not isinstance(value, bool):
+def _names(kind: Any) -> list[str]:
+    return [f.name for f in dataclasses.fields(kind)]
+
+
+def _as(hint: Any, value: Any, where: str) -> Any:
+    """A value of a TOML file as the field's type wants it."""
+    made = _converted(hint, value)
+    if made is None:
+        raise InputError(f"{where} = {value!r}: {_wanted(hint)} is wanted")
+    return made
+
+
+def _converted(hint: Any, value: Any) -> Any:
+    """The value in the type of the hint; None if it does not fit."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        found = (_converted(kind, value) for kind in inner if kind is not type(None))
+        return next((made for made in found if made is not None), None)
+    if origin is Literal:
+        return value if value in inner else None
+    if origin is tuple and isinstance(value, list):
+        kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else list(inner)
+        if len(kinds) != len(value):
+            return None
+        made = tuple(_converted(kind, v) for kind, v in zip(kinds, value, strict=True))
+        return None if None in made else made
+    if hint is float and type(value) is int:
         return float(value)
-    if old is not None and type(old) is not type(value):
-        raise InputError(f"{where} = {value!r}: a {type(old).__name__} is wanted")
-    return value
+    if hint is Path and isinstance(value, str):
+        return Path(value)
+    return value if hint is Any or (isinstance(hint, type) and type(value) is hint) else None
+
+
+def _wanted(hint: Any) -> str:
+    kinds = [k for k in typing.get_args(hint) if k is not type(None)]
+    if typing.get_origin(hint) in (Union, types.UnionType):
+        return " or ".join(_wanted(kind) for kind in kinds)
+    if typing.get_origin(hint) is Literal:
+        return "one of " + ", ".join(map(repr, kinds))
+    if typing.get_origin(hint) is tuple:
+        return f"a list of {kinds[0].__name__}"
+    return f"a {getattr(hint, '__name__', hint)}"
 
 
 def _value(value: Any) -> str:
@@ -85,8 +154,46 @@ def _value(value: Any) -> str:
         return repr(value)
     if isinstance(value, tuple | list):
         return f"[{', '.join(_value(v) for v in value)}]"
-    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    text = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{text}"'
+
+
+# --- words of the command line -----------------------------------------------------------------
+
+
+def _spell_flags(kind: Any, words: list[str]) -> list[str]:
+    """`--paired` alone means `--paired True`, `--no-paired` means `--paired False`."""
+    flags = {f"--{name.replace('_', '-')}" for name in _flags(kind)}
+    out: list[str] = []
+    for i, word in enumerate(words):
+        option, bare = word.replace("_", "-"), "=" not in word
+        if bare and option in flags:
+            given = i + 1 < len(words) and words[i + 1] in TRUE + FALSE
+            out += [option] if given else [option, "True"]
+        elif bare and option.startswith("--no-") and f"--{option[5:]}" in flags:
+            out += [f"--{option[5:]}", "False"]
+        else:
+            out.append(word)
+    return out
+
+
+def _flags(kind: Any) -> Iterator[str]:
+    hints = typing.get_type_hints(kind)
+    for field in dataclasses.fields(kind):
+        hint: Any = hints[field.name]
+        if hint is bool:
+            yield field.name
+        elif dataclasses.is_dataclass(hint):
+            yield from _flags(hint)
+
+
+def _take_flag(words: list[str], flag: str) -> tuple[list[str], bool]:
+    if flag not in words:
+        return words, False
+    at = words.index(flag)
+    given = words[at + 1] if at + 1 < len(words) and words[at + 1] in TRUE + FALSE else None
+    rest = words[:at] + words[at + (1 if given is None else 2) :]
+    return rest, given not in FALSE
 
 
 def _take_config(words: list[str]) -> tuple[list[str], Path | None]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from rich.console import Console
 
-from surefoot.cli.options import parse, to_toml
+from surefoot.cli.options import parse
 from surefoot.errors import unknown
 from surefoot.experiments.claims import tally, to_table
 from surefoot.experiments.everything import APART, EXPERIMENTS, module_of, run_all
@@ -52,9 +52,6 @@ def run_one(name: str, words: list[str]) -> int:
     options: Any = parse(
         options_of(name, module.Config), words, f"surefoot reproduce {name}", about(name)
     )
-    if options.print_config:
-        print(to_toml(options.config), end="")
-        return 0
     made = module.run(options.config, options.out, existing=options.existing)
     return _finish(made, f"{name}: {about(name)}", options.out)
 
@@ -79,7 +76,6 @@ def options_of(name: str, config: type[Any]) -> type[Any]:
             ("config", config, dataclasses.field(default_factory=config)),
             ("out", Path, Path("runs") / name),
             ("existing", existing, "resume"),
-            ("print_config", bool, False),
         ],
         frozen=True,
         namespace={"__doc__": config.__doc__},

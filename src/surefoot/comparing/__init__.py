@@ -7,6 +7,7 @@ compare_file("returns.csv").save("comparison")
 """
 
 from surefoot.comparing.comparison import compare, compare_file
+from surefoot.comparing.directory import save_comparison, write_returns
 from surefoot.comparing.inference import DominanceTest, PairTests, dominance_test, pair_tests
 from surefoot.comparing.reading import read_returns
 from surefoot.comparing.result import Comparison, Summary, Verdict
@@ -22,4 +23,6 @@ __all__ = [
     "dominance_test",
     "pair_tests",
     "read_returns",
+    "save_comparison",
+    "write_returns",
 ]

@@ -89,9 +89,14 @@ def compare_file(
     paired: bool = False,
     progress: bool = False,
 ) -> Comparison:
-    """Compare the columns of a CSV or Parquet file; with `out` save the result there."""
+    """Compare the columns of a CSV or Parquet file; with `out` save it as a run directory."""
+    from surefoot.comparing.directory import check_directory, save_comparison
+
+    if out is not None:
+        check_directory(out)
+    returns = read_returns(path, columns)
     result = compare(
-        read_returns(path, columns),
+        returns,
         tolerance=tolerance,
         resamples=resamples,
         seed=seed,
@@ -101,7 +106,7 @@ def compare_file(
         progress=progress,
     )
     if out is not None:
-        result.save(out)
+        save_comparison(out, result, returns, config={})
     return result
 
 
