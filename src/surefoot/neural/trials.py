@@ -1,18 +1,15 @@
-"""Independent trials, one single-threaded worker process per core, one progress display."""
+"""Independent trials on any engine, with one progress display."""
 
 from __future__ import annotations
 
-import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import jax
 import numpy as np
 
-from surefoot.engine import run_jobs
+from surefoot.engine import Board, run_jobs
+from surefoot.engine.board import Place, counter
 from surefoot.neural.agent import NeuralAgent
 from surefoot.neural.config import NeuralConfig
 from surefoot.neural.loop import Finished
@@ -80,54 +77,26 @@ def run_trials(
     *,
     engine: str = "local",
     workers: int | None = None,
+    address: str | None = None,
     description: str = "trials",
     mode: Mode = "auto",
 ) -> Iterator[tuple[int, TrialResult]]:
     """Yield `(index, result)` as trials finish; the bar counts the steps of all of them."""
-    with tempfile.TemporaryDirectory(prefix="surefoot-") as folder:
-        board = Path(folder) / "steps"
-        np.zeros(max(len(trials), 1), np.int64).tofile(board)
-        jobs = [(trial, str(board), index) for index, trial in enumerate(trials)]
-        total = sum(trial.steps for trial in trials)
-        with progress(total, description, "steps", mode=mode) as bar, _Follower(board, bar):
-            for index, result in run_jobs(_worker, jobs, engine=engine, workers=workers):
-                bar.note(f"{result.trial.config.loss}, seed {result.trial.seed} done")
-                yield index, result
+    steps = [trial.steps for trial in trials]
+    names = [f"{t.env_id}, {t.config.loss}, seed {t.seed}" for t in trials]
+    with (
+        progress(sum(steps), description, "steps", mode=mode) as bar,
+        Board(steps, bar, here=engine != "ray") as board,
+    ):
+        jobs = [(trial, board.place(index)) for index, trial in enumerate(trials)]
+        for index, result in run_jobs(
+            _job, jobs, engine=engine, workers=workers, address=address, names=names
+        ):
+            board.finished(index)
+            bar.note(f"{names[index]} done")
+            yield index, result
 
 
-def _worker(job: tuple[Trial, str, int]) -> TrialResult:
-    trial, board, index = job
-    # Every step waits for its action: handing it to another thread only costs. This has an
-    # effect where JAX has not started yet, in a fresh worker.
-    jax.config.update("jax_cpu_enable_async_dispatch", False)
-    counter = np.memmap(board, np.int64, "r+", offset=8 * index, shape=(1,))
-    return run_trial(trial, counter)
-
-
-class _Follower:
-    """Moves the bar by what the workers wrote on the board."""
-
-    def __init__(self, board: Path, bar: object, every: float = 0.5) -> None:
-        self._board = np.memmap(board, np.int64, "r")
-        self._bar, self._every, self._shown = bar, every, 0
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._follow, daemon=True)
-
-    def __enter__(self) -> _Follower:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-        self._look()
-
-    def _follow(self) -> None:
-        while not self._done.wait(self._every):
-            self._look()
-
-    def _look(self) -> None:
-        done = int(self._board.sum())
-        if done > self._shown:
-            self._bar.advance(done - self._shown)  # type: ignore[attr-defined]
-            self._shown = done
+def _job(job: tuple[Trial, Place]) -> TrialResult:
+    trial, place = job
+    return run_trial(trial, counter(place))
