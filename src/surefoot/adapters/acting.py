@@ -22,19 +22,25 @@ def act(
     model: Any,
     policy: Policy | str | None = None,
     *,
-    seed: int = 0,
+    seed: int | None = None,
     observation_space: Any = None,
     particles: int = 200,
 ) -> Actor:
     """Let `policy` (default `SSD()`) choose the actions by what `model` predicts.
 
-    `model` is an sb3-contrib QRDQN, a tianshou QRDQN, IQN, FQF, C51 or Rainbow, or any callable
-    from observations `[B, ...]` to particles `[B, A, N]`. For such a callable,
-    `observation_space` tells a single observation from a batch; without it all are batches.
-    `particles` is how many IQN, FQF and C51 are read with.
+    `model` is an sb3-contrib QRDQN, a tianshou QRDQN, IQN, FQF, C51 or Rainbow, one of surefoot's
+    own agents (then its evaluation policy and its seed are the defaults), or any callable from
+    observations `[B, ...]` to particles `[B, A, N]`. For such a callable, `observation_space`
+    tells a single observation from a batch; without it all are batches. `particles` is how many
+    IQN, FQF and C51 are read with.
     """
-    chosen = SSD() if policy is None else policy_named(policy)
-    return Actor(adapter_for(model, particles), chosen, seed, observation_space)
+    adapter = adapter_for(model, particles)
+    agent = getattr(adapter, "agent", None)
+    if policy is None:
+        policy = SSD() if agent is None else agent.config.evaluation
+    if seed is None:
+        seed = 0 if agent is None else agent.seed
+    return Actor(adapter, policy_named(policy), seed, observation_space)
 
 
 def adapter_for(model: Any, particles: int = 200) -> Adapter:
@@ -48,6 +54,10 @@ def adapter_for(model: Any, particles: int = 200) -> Adapter:
         from surefoot.adapters.tianshou import TianshouAdapter
 
         return TianshouAdapter(model, particles)
+    if modules & {"surefoot.neural.agent", "surefoot.tabular.agent"}:
+        from surefoot.adapters.own import NeuralAdapter, TabularAdapter
+
+        return (NeuralAdapter if hasattr(model, "spec") else TabularAdapter)(model)
     kind = type(model).__name__
     if any(name.startswith(("stable_baselines3.", "sb3_contrib.")) for name in modules):
         raise InputError(f"{kind} has no return distribution: of SB3's, sb3-contrib's QRDQN has")
@@ -88,7 +98,9 @@ class Actor:
         without, ties are drawn anew at every call, reproducibly from the seed.
         """
         decision = self.decide(observation, deterministic=deterministic, action_masks=action_masks)
-        return np.asarray(decision.action, dtype=np.int64), state
+        chosen = np.asarray(decision.action, dtype=np.int64)
+        own = getattr(self.adapter, "own_actions", None)  # counted from 0 unless it knows better
+        return (chosen if own is None else own(chosen)), state
 
     def decide(
         self, observation: Any, *, deterministic: bool = True, action_masks: Any = None

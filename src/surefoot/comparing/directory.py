@@ -108,5 +108,5 @@ def check_directory(directory: str | os.PathLike[str]) -> None:
         config = read_json(place / "config.json")
         if not isinstance(config, dict) or config.get("kind") != "comparison":
             raise InputError(f"{directory} holds a run of another kind: choose another directory")
-    elif place.is_dir() and any(place.iterdir()):
+    elif place.is_dir() and any(p.name[0] != "." for p in place.iterdir()):
         raise InputError(f"{directory} is not empty and holds no run: choose another directory")
