@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from surefoot.dominance import dominance_matrix
 from surefoot.particles import cumulative_quantile, cvar, mean, std
-from surefoot.policies import DecidedBy, Decision, Policy
+from surefoot.policies import POLICIES, DecidedBy, Decision, Policy, policy_text
 
 CURVE = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)  # levels of the CVaR curve in the text
 WORDS = {
@@ -38,29 +39,43 @@ class Explanation:
     cvar: np.ndarray  # [A, len(CURVE)]
     cumulative_quantile: np.ndarray  # [A, N] F^-2 at the breakpoints
     names: tuple[str, ...]  # of the actions
+    tolerance: float = 0.0  # what the policy takes for equal, in units of the return
+    policy: str = ""  # who was asked
 
-    def __str__(self) -> str:
-        head = f"action {self.names[self.action]}: {WORDS[self.decided_by]}"
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The decision in sentences: who decided, between which actions, by how much."""
+        said = [f"action {self.names[self.action]}: {WORDS[self.decided_by]}"]
         ties = [self.names[a] for a in np.flatnonzero(self.tied)]
         if len(ties) > 1:
-            head += f"\nbest mean, up to the tolerance: {', '.join(ties)}"
+            said.append(f"best mean, up to the tolerance: {', '.join(ties)}")
         if self.decided_by is DecidedBy.DOMINANCE and len(ties) > 1:
-            head += f"\nit leads by up to {self.margin:.4g} on the curve of lower-tail sums (F^-2)"
-        rows = [
-            f"{'':2}{'action':>8} {'mean':>11} {'deviation':>11} "
-            + " ".join(f"{f'CVaR {level:g}':>11}" for level in CURVE)
-        ]
-        for a, name in enumerate(self.names):
-            mark = "->" if a == self.action else "  "
-            numbers = (self.mean[a], self.std[a], *self.cvar[a])
-            rows.append(f"{mark}{name:>8} " + " ".join(f"{v:>11.5g}" for v in numbers))
+            said.append(
+                f"it leads by up to {self.margin:.4g} on the curve of lower-tail sums (F^-2)"
+            )
+        return tuple(said)
+
+    @property
+    def relations(self) -> str:
+        """Who dominates whom, all pairs."""
         over = [
             f"{self.names[a]} over {self.names[b]}"
             for a, b in zip(*np.nonzero(self.dominates), strict=True)
             if a != b
         ]
-        tail = f"second-order dominance: {', '.join(over) or 'none'}"
-        return "\n".join([head, *rows, tail])
+        return f"second-order dominance: {', '.join(over) or 'none'}"
+
+    def __str__(self) -> str:
+        width = max(8, *map(len, self.names))
+        rows = [
+            f"{'':2}{'action':>{width}} {'mean':>11} {'deviation':>11} "
+            + " ".join(f"{f'CVaR {level:g}':>11}" for level in CURVE)
+        ]
+        for a, name in enumerate(self.names):
+            mark = "->" if a == self.action else "  "
+            numbers = (self.mean[a], self.std[a], *self.cvar[a])
+            rows.append(f"{mark}{name:>{width}} " + " ".join(f"{v:>11.5g}" for v in numbers))
+        return "\n".join([*self.words, *rows, self.relations])
 
 
 def explain(
@@ -73,7 +88,33 @@ def explain(
 ) -> Explanation:
     """Decide on particles `z[A, N]` and say why."""
     z = np.sort(np.asarray(z, dtype=np.float64), axis=-1)
-    decision: Decision = policy.decide(z, key, mask)
+    return _tell(z, policy, policy.decide(z, key, mask), names)
+
+
+def explain_all(
+    z: Any,
+    policy: Policy,
+    keys: jax.Array,
+    *,
+    masks: Any = None,
+    names: tuple[str, ...] | None = None,
+) -> list[Explanation]:
+    """`explain` for every row of `z[B, A, N]` with its own key, decided in one compiled call."""
+    z = np.sort(np.asarray(z, dtype=np.float64), axis=-1)
+    masks = np.ones(z.shape[:2], bool) if masks is None else np.asarray(masks, bool)
+    decided = jax.device_get(_decide_all(policy, z, keys, masks))
+    rows = [jax.tree.map(lambda leaf, b=b: leaf[b], decided) for b in range(len(z))]
+    return [_tell(one, policy, row, names) for one, row in zip(z, rows, strict=True)]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _decide_all(policy: Policy, z: jax.Array, keys: jax.Array, masks: jax.Array) -> Decision:
+    return jax.vmap(functools.partial(policy.decide, assume_sorted=True))(z, keys, masks)
+
+
+def _tell(
+    z: np.ndarray, policy: Policy, decision: Decision, names: tuple[str, ...] | None
+) -> Explanation:
     return Explanation(
         action=int(decision.action),
         decided_by=DecidedBy(int(decision.decided_by)),
@@ -87,4 +128,11 @@ def explain(
         cvar=np.stack([cvar(z, level, assume_sorted=True) for level in CURVE], axis=-1),
         cumulative_quantile=np.asarray(cumulative_quantile(z, assume_sorted=True)),
         names=names or tuple(str(a) for a in range(z.shape[0])),
+        tolerance=policy.tolerance,
+        policy=_name_of(policy),
     )
+
+
+def _name_of(policy: Policy) -> str:
+    """As the command line writes it, or the class for a policy of somebody's own."""
+    return policy_text(policy) if type(policy) in POLICIES.values() else type(policy).__name__
