@@ -174,6 +174,9 @@ def _import_ray() -> Any:
 def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[None]:
     """A connection this process already has is used, and left as it is."""
     if ray.is_initialized():
+        here = ray.get_runtime_context().gcs_address
+        if address not in (None, "", "local", "auto", here):
+            raise InputError(f"address = {address!r}: already connected to another Ray, {here}")
         yield
         return
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}

@@ -22,12 +22,19 @@ __all__ = ["LOSSES", "Cell", "Config", "Results", "learned_path", "run"]
 
 def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
     """Every cell that is not on disk yet, then figures, summary and verdicts."""
-    directory = RunDir.create(out, config, seeds=[config.seed], existing=existing)
+    directory = RunDir.create(out, config.computed(), seeds=[config.seed], existing=existing)
     cells = config.cells()
     missing = [c for c in cells if not directory.has_table(c.name)]
     with progress(len(cells), "risky cliff", unit="cells", start=len(cells) - len(missing)) as task:
         jobs = [(config, cell) for cell in missing]
-        for index, outcome in run_jobs(run_cell, jobs, engine=config.engine):
+        for index, outcome in run_jobs(
+            run_cell,
+            jobs,
+            engine=config.engine,
+            workers=config.workers or None,
+            address=config.address or None,
+            names=[cell.name for cell in missing],
+        ):
             cell = missing[index]
             if outcome.fault:
                 directory.write_table(outcome.episodes, f"stopped.{cell.name}")

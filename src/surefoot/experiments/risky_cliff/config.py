@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from surefoot.engine import check_engine
 from surefoot.errors import InputError, unknown
+from surefoot.files import plain
 from surefoot.policies import policy_named
 from surefoot.tabular.config import TabularConfig
 
@@ -68,7 +70,11 @@ class Config:
     last: int = 100
     """The final episodes over which shares, steps and returns are averaged."""
     engine: str = "local"
-    """serial, or local for one process per core."""
+    """serial, local (worker processes of this machine) or ray (a cluster)."""
+    address: str = ""
+    """Of the engine ray: local, auto, host:port or ray://host:port; a local one by default."""
+    workers: int = 0
+    """Worker processes; 0 for one per core."""
 
     def __post_init__(self) -> None:
         for name in (*self.losses, *self.checks):
@@ -81,6 +87,16 @@ class Config:
                 raise InputError(f"{name} = {getattr(self, name)}: there must be at least one")
         if self.trials < 2:
             raise InputError("trials = 1: an interval needs at least two")
+        check_engine(self.engine, self.address, self.workers or None)
+
+    def computed(self) -> dict[str, Any]:
+        """What results depend on: a run may be taken up again on another engine.
+
+        `engine` is among it with its first value, as directories of earlier runs have it.
+        """
+        told = plain(self, types=True)
+        ours = {name: value for name, value in told.items() if name not in ("address", "workers")}
+        return ours | {"engine": "local"}
 
     def cells(self) -> list[Cell]:
         """Everything that is run, each independent of the others."""
