@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is missing: `make torch` installs it")
-pytest.importorskip("tianshou", reason="tianshou is missing: pip install tianshou==2.0.1")
+pytest.importorskip("tianshou", reason="tianshou is missing: `make torch peers` installs it")
 
 from tianshou.algorithm import C51, DQN, FQF, IQN, QRDQN  # noqa: E402
 from tianshou.algorithm.modelfree.c51 import C51Policy  # noqa: E402
@@ -32,7 +32,7 @@ from surefoot.adapters import act  # noqa: E402
 from surefoot.errors import InputError  # noqa: E402
 from surefoot.policies import Greedy  # noqa: E402
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.torch, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 KINDS = ("qrdqn", "iqn", "fqf", "c51")
 HIDDEN = [32]
