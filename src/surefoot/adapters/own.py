@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from surefoot.mdp.discrete import decode
+from surefoot.mdp.discrete import decode, encode
 
 
 class NeuralAdapter:
@@ -33,7 +33,7 @@ class TabularAdapter:
     """Particles of a `TabularAgent`; a single observation is one that its environment gives."""
 
     def __init__(self, agent: Any) -> None:
-        self.agent = agent
+        self.agent, self._read = agent, -1
         if agent.env is None:  # arrays of our own
             states, actions, _ = agent.table.z.shape
             self.observation_space: Any = spaces.Discrete(states)
@@ -46,8 +46,15 @@ class TabularAdapter:
         return np.ndim(obs) == 0 or bool(self.observation_space.contains(obs))
 
     def __call__(self, obs: Any) -> NDArray[np.float32]:
-        z = np.asarray(self.agent.table.z)
-        return z[[self.agent._state(_element(one)) for one in obs]]
+        if self._read != self.agent.num_timesteps:  # from the device once, not at every call
+            self._z, self._read = np.asarray(self.agent.table.z), self.agent.num_timesteps
+        return self._z[[self._state(one) for one in obs]]
+
+    def _state(self, obs: Any) -> int:
+        own = obs.item() if np.ndim(obs) == 0 and hasattr(obs, "item") else obs
+        if self.observation_space.contains(own):
+            return encode(self.observation_space, own)
+        return self.agent._state(own)  # says what is wrong with it
 
     def own_actions(self, indices: Any) -> NDArray[Any]:
         """In the environment's own words, one row each for actions of several parts."""
@@ -55,8 +62,3 @@ class TabularAdapter:
         own = [decode(self.action_space, int(i)) for i in indices.ravel()]
         made = np.asarray(own)
         return made.reshape(indices.shape + made.shape[1:])
-
-
-def _element(obs: Any) -> Any:
-    """A row of a batch as the space knows it: a tuple of numbers was made an array of them."""
-    return obs.item() if np.ndim(obs) == 0 and hasattr(obs, "item") else obs
