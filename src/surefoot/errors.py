@@ -32,6 +32,19 @@ class RunError(SurefootError):
         self.partial = partial
 
 
+class Interrupted(SurefootError, KeyboardInterrupt):
+    """Ctrl-C or SIGTERM ended a run in good order; `path` is the checkpoint that was saved.
+
+    Also a KeyboardInterrupt, since that is what it stands for wherever those are handled.
+    """
+
+    exit_code = 130
+
+    def __init__(self, message: str, path: Any = None) -> None:
+        super().__init__(message)
+        self.path = path
+
+
 def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
     """One line that says what exists, and what was probably meant."""
     names = sorted(known)

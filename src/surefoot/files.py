@@ -8,6 +8,7 @@ import json
 import math
 import os
 import secrets
+import weakref
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path, PurePath
@@ -16,6 +17,11 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InputError, RunError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 TEMPORARY = ".tmp"
 
@@ -72,6 +78,71 @@ def _sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
+class Lock:
+    """This process's claim on a directory; it ends with the process, or when released."""
+
+    def __init__(self, descriptor: int | None) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError):
+            self.release()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(None), ())  # a copy sent to a worker process claims nothing
+
+
+_LOCKS: weakref.WeakValueDictionary[tuple[int, int], Lock] = weakref.WeakValueDictionary()
+
+
+def lock_directory(directory: str | os.PathLike[str]) -> Lock:
+    """Claim an existing directory for this process, or say which one has it.
+
+    The lock is on the directory itself: no file is left behind, and a killed process holds
+    nothing. Where the system or the file system knows no such locks, none is taken.
+    """
+    if fcntl is None:
+        return Lock(None)
+    try:
+        descriptor = os.open(directory, os.O_RDONLY)
+    except OSError as error:
+        raise RunError(f"cannot use {directory}: {error.strerror or error}") from error
+    about = os.fstat(descriptor)
+    place = about.st_dev, about.st_ino
+    mine = _LOCKS.get(place)
+    if mine is not None and mine._descriptor is not None:
+        os.close(descriptor)
+        return mine
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise InputError(
+            f"{directory} is in use by {_owner(about.st_ino)}: wait for it, or choose another "
+            "directory"
+        ) from None
+    except OSError:
+        os.close(descriptor)
+        return Lock(None)
+    _LOCKS[place] = lock = Lock(descriptor)
+    return lock
+
+
+def _owner(inode: int) -> str:
+    """Linux tells who holds a lock: `1: FLOCK ADVISORY WRITE 1234 fe:01:5678 0 EOF`."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/locks").read_text().splitlines():
+            words = line.split()
+            if "FLOCK" in words and int(words[-3].rsplit(":", 1)[1]) == inode:
+                return f"process {int(words[-4])}"
+    return "another process"
+
+
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """The content of a file, or an `InputError` that names it."""
     try:
@@ -80,6 +151,8 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         raise InputError(f"{path}: there is no such file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (MemoryError, OverflowError):
+        raise InputError(f"{path}: is too large to be read") from None
 
 
 def plain(value: Any, *, types: bool = False, where: str = "value") -> Any:

@@ -172,8 +172,8 @@ class Broken(probes.OneStep):
 @pytest.mark.parametrize(
     ("env", "text"),
     [
-        (Broken(np.nan, 1.0), "Broken, step 1: the environment gave the reward nan"),
-        (Broken(1.0, np.inf), "Broken, step 1: .* observation that is NaN or infinite"),
+        (Broken(np.nan, 1.0), "Broken, seed 0, step 1: the environment gave the reward nan"),
+        (Broken(1.0, np.inf), "Broken, seed 0, step 1: .* observation that is NaN or infinite"),
         (Broken(1e30, 1.0), "the loss is"),
     ],
 )

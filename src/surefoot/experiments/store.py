@@ -18,7 +18,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,9 +29,11 @@ from surefoot.experiments.claims import Claim
 from surefoot.experiments.provenance import provenance
 from surefoot.files import (
     TEMPORARY,
+    Lock,
     atomic_write,
     discard_temporaries,
     json_bytes,
+    lock_directory,
     read_bytes,
     read_json,
 )
@@ -48,6 +50,10 @@ FILES = (
     "claims.md",
     "provenance.json",
     "report.html",
+    "agent.safetensors",
+    "episodes.csv",
+    "evaluations.csv",
+    "distributions.csv",
 )
 FOLDERS = ("figures", "checkpoints")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -58,6 +64,7 @@ class RunDir:
     """The directory of one run. Made by `create` for writing, by `open` for reading."""
 
     path: Path
+    lock: Lock | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def create(
@@ -76,7 +83,8 @@ class RunDir:
         when not given). Where `path` already holds a run, `existing` decides: "error"
         refuses; "resume" continues it, provided the configuration is the same; "overwrite"
         removes what a run writes, and nothing else, and begins anew. A directory that holds
-        other things is never touched. One process at a time owns a run directory.
+        other things is never touched. One process at a time owns a run directory: a second one
+        is refused, until the first has ended, marked its run complete or dropped the `RunDir`.
         """
         if existing not in EXISTING:
             raise unknown("way to treat an existing run", existing, EXISTING)
@@ -84,6 +92,7 @@ class RunDir:
         wanted = json_bytes(config, types=True, where="config")  # fails before anything is made
         source = provenance(seeds, command)
         run._make_directory()
+        run = cls(run.path, lock_directory(run.path))
         if not run._file("config.json").exists():
             if not all(_leftover(entry.name) for entry in run.path.iterdir()):
                 raise InputError(f"{path} is not empty and holds no run: choose another directory")
@@ -149,7 +158,10 @@ class RunDir:
         """The run is whole: the last thing an experiment does."""
         present = sorted(p.name for p in self.path.iterdir() if p.is_file() and p.name[0] != ".")
         files = [name for name in present if name != "complete.json"]
-        return self._write("complete.json", json_bytes({"files": files, "figures": self.figures}))
+        path = self._write("complete.json", json_bytes({"files": files, "figures": self.figures}))
+        if self.lock is not None:
+            self.lock.release()
+        return path
 
     # --- reading -------------------------------------------------------------------------
 

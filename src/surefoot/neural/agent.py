@@ -8,7 +8,7 @@ z = agent.return_distribution(obs)   # ascending particles [A, N]
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +16,20 @@ import gymnasium as gym
 import jax
 import numpy as np
 
+from surefoot.checkpoint import Checkpoints, FaultPolicy, Session, Snapshot
+from surefoot.checkpoint.stage import Stage, env_name, fault_policy
 from surefoot.classic import ENVIRONMENTS, PureEnv, pure_env_named
 from surefoot.errors import InputError
+from surefoot.explain import Explanation, explain
+from surefoot.neural import files
 from surefoot.neural import state as states
 from surefoot.neural.config import NeuralConfig, configured
 from surefoot.neural.evaluation import evaluate_compiled, evaluate_gymnasium, separate_env
-from surefoot.neural.fused import run_compiled
+from surefoot.neural.lesson import Callback, Lesson, give
 from surefoot.neural.logs import RunLog, Watch
-from surefoot.neural.loop import Finished, run_gymnasium
 from surefoot.neural.spaces import Spec, spec_of
 from surefoot.neural.step import compiled as compiled_calls
 from surefoot.policies import Decision
-from surefoot.progress import progress as show_progress
-
-Callback = Callable[["NeuralAgent", Finished], bool | None]
-"""Called after each episode; returning False stops `learn`, as in SB3."""
-SLICE = 500  # steps between two looks at the clock, evaluation, logs
 
 
 class NeuralAgent:
@@ -56,13 +54,18 @@ class NeuralAgent:
             raise InputError(f"seed = {seed!r}: it must be a whole number from 0 to 2^32 - 1")
         self.config = configured(config, options)
         self.seed = seed
-        self.env = _made(env)
+        remake = partial(_made, env) if isinstance(env, str) else None
+        self._stage = Stage(_made(env), seed, remake)
         self.spec: Spec = spec_of(self.env)
         self.pure: PureEnv | None = _pure_of(self.env) if compiled else None
         self._eval_env = eval_env
         self._calls = compiled_calls(self.config, self.spec)
         self._state = states.fresh_state(self.config, self.spec, seed)
         self._tie_key, self._decisions = jax.random.key(seed), 0
+        self._earlier = 0  # steps before the agent was saved and loaded
+        self._book: RunLog | None = None  # while learning
+        self._logged: dict[str, int] | None = None  # how long the logs were at the checkpoint
+        self.faults: list[str] = []  # what the run went on after
 
     # --- learning ------------------------------------------------------------------------
 
@@ -76,11 +79,15 @@ class NeuralAgent:
         eval_every: int | None = None,
         eval_episodes: int = 10,
         watch: Watch | None = None,
+        checkpoints: Checkpoints | None = None,
+        on_fault: str | FaultPolicy = "stop",
     ) -> NeuralAgent:
         """Train for `total_timesteps` more environment steps; two calls equal one long one.
 
         `log` is a directory for CSV files (or a `RunLog` with more hooks): episodes,
         evaluations every `eval_every` steps, and the return distributions of `watch`.
+        `checkpoints` keeps the whole run on disk, on Ctrl-C and SIGTERM too; `on_fault` says
+        what to do about an environment that raises, hangs or gives no number.
         """
         if isinstance(total_timesteps, bool) or not isinstance(total_timesteps, int):
             raise InputError(f"total_timesteps = {total_timesteps!r}: it must be a whole number")
@@ -88,61 +95,23 @@ class NeuralAgent:
             raise InputError(f"total_timesteps = {total_timesteps}: it must not be negative")
         if eval_every is not None and eval_every < 1:
             raise InputError(f"eval_every = {eval_every}: it must be at least 1")
-        book = log if isinstance(log, RunLog) or log is None else RunLog(log)
-        mode = "auto" if progress else "silent"
-        name = f"{self.env_id}, {self.config.loss}, seed {self.seed}"
-        with show_progress(total_timesteps, name, "steps", mode=mode) as bar:  # type: ignore[arg-type]
-            try:
-                self._learn(total_timesteps, bar, callback, book, eval_every, eval_episodes, watch)
-            finally:
-                if book is not None and book is not log:
-                    book.close()
+        lesson = Lesson(
+            steps=total_timesteps,
+            session=Session(self, checkpoints),
+            faults=fault_policy(on_fault),
+            progress=progress,
+            callback=callback,
+            book=log if isinstance(log, RunLog) or log is None else RunLog(log),
+            eval_every=eval_every,
+            eval_episodes=eval_episodes,
+            watch=watch,
+        )
+        try:
+            give(self, lesson)
+        finally:
+            if lesson.book is not None and lesson.book is not log:
+                lesson.book.close()
         return self
-
-    def _learn(
-        self,
-        steps: int,
-        bar: Any,
-        callback: Callback | None,
-        book: RunLog | None,
-        eval_every: int | None,
-        eval_episodes: int,
-        watch: Watch | None,
-    ) -> None:
-        stopped = False
-
-        def ended(episode: Finished) -> bool:
-            nonlocal stopped
-            bar.note(f"episode {episode.episode}, return {episode.total:.6g}")
-            if book is not None:
-                book.episode(episode)
-            stopped |= callback is not None and callback(self, episode) is False
-            return stopped
-
-        last = self.num_timesteps + steps
-        while self.num_timesteps < last and not stopped:
-            done = self.num_timesteps
-            stretch = min(last - done, SLICE - done % SLICE)
-            for every in (eval_every, watch.every if watch else None):
-                if every is not None:
-                    stretch = min(stretch, every - done % every)
-            self._run(stretch, ended)
-            bar.advance(self.num_timesteps - done)
-            if eval_every is not None and self.num_timesteps % eval_every == 0:
-                returns = self.evaluate(eval_episodes)
-                if book is not None:
-                    book.evaluation(self.num_timesteps, returns)
-            if watch is not None and book is not None and self.num_timesteps % watch.every == 0:
-                z = self.return_distribution(watch.obs)
-                book.distribution(self.num_timesteps, z.reshape(-1, *z.shape[-2:]))
-
-    def _run(self, steps: int, ended: Callable[[Finished], bool]) -> None:
-        if self.pure is not None:
-            self._state = run_compiled(self.config, self.spec, self._state, self.pure, steps, ended)
-        else:
-            self._state = run_gymnasium(
-                self.config, self.spec, self._state, self.env, self.seed, steps, ended
-            )
 
     # --- acting --------------------------------------------------------------------------
 
@@ -162,7 +131,14 @@ class NeuralAgent:
         decided = self._calls.decide(self._state.carry.params, rows, self._key(deterministic))
         return jax.tree.map(lambda leaf: leaf[0], decided) if single else decided
 
-    explain = decide
+    def explain(self, obs: Any) -> Explanation:
+        """Who decides at one observation, and by how much; `print` it."""
+        rows, single = self._rows(obs)
+        if not single:
+            raise InputError("explain takes one observation; decide takes a batch too")
+        z = np.array(self._calls.particles(self._state.carry.params, rows))[0]
+        names = tuple(str(a + self.spec.action_start) for a in range(self.spec.num_actions))
+        return explain(z, self.config.evaluation, self._tie_key, names=names)
 
     def return_distribution(self, obs: Any) -> np.ndarray:
         """Ascending, equally likely returns `[A, N]`, or `[B, A, N]` for a batch."""
@@ -203,13 +179,18 @@ class NeuralAgent:
     # --- state ---------------------------------------------------------------------------
 
     @property
+    def env(self) -> gym.Env[Any, Any]:
+        """The training environment."""
+        return self._stage.env
+
+    @property
     def env_id(self) -> str:
-        return self.env.spec.id if self.env.spec else type(self.env.unwrapped).__name__
+        return env_name(self.env)
 
     @property
     def num_timesteps(self) -> int:
-        """Environment steps of training so far."""
-        return int(self._state.carry.steps)
+        """Environment steps of training so far, those before `save` and `load` included."""
+        return self._earlier + int(self._state.carry.steps)
 
     @property
     def params(self) -> Any:
@@ -241,9 +222,45 @@ class NeuralAgent:
         agent = cls(env, seed=seed, compiled=compiled, config=config, eval_env=eval_env)
         agent._state = states.to_device(state, agent._state)
         if not compiled and not env_restored:
-            over = states.Episode(np.float64(0), np.int64(0), state.episode.number)
-            agent._state = agent._state._replace(begun=np.bool_(False), episode=over)
+            agent._state = states.cut(agent._state)
         return agent
+
+    # --- files ---------------------------------------------------------------------------
+
+    @property
+    def at_boundary(self) -> bool:
+        """Whether the run can be taken up again from where it is."""
+        if self.pure is not None or not self._stage.reseeds:
+            return True
+        return not self._state.begun or int(self._state.episode.length) == 0
+
+    def snapshot(self, *, cut: bool = False) -> Snapshot:
+        """Everything the run is made of, in memory of its own; `Checkpoints` writes it."""
+        return files.snapshot(self, cut)
+
+    def save(self, path: str | Path) -> None:
+        """What the agent has learned and its settings; a run goes on from a checkpoint."""
+        files.save(self, path)
+
+    @classmethod
+    def load(
+        cls, path: str | Path, env: str | gym.Env[Any, Any] | None = None, **options: Any
+    ) -> NeuralAgent:
+        """The agent as it was saved. Learning goes on from its network with an empty replay.
+
+        `env` is needed where it had no registered name; `options` replace settings.
+        """
+        return files.load(cls, path, env, options)
+
+    @classmethod
+    def resume(
+        cls, place: str | Path, env: str | gym.Env[Any, Any] | None = None, **options: Any
+    ) -> NeuralAgent:
+        """The run of a checkpoint, or of a directory's newest one, exactly where it was.
+
+        `resume(...).learn(n)` equals, bit for bit, `n` more steps of the run that was cut off.
+        """
+        return files.resume(cls, place, env, options)
 
 
 def _made(env: str | gym.Env[Any, Any]) -> gym.Env[Any, Any]:

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from surefoot.checkpoint.stage import Fault
 from surefoot.classic import EnvState, PureEnv
-from surefoot.errors import RunError
 from surefoot.neural.config import NeuralConfig
-from surefoot.neural.loop import Finished, Listener
+from surefoot.neural.loop import Commit, Finished, Listener, loss_text
 from surefoot.neural.network import Params
 from surefoot.neural.spaces import Spec
 from surefoot.neural.state import Episode, RunState
@@ -96,12 +96,31 @@ def compiled_stretch(config: NeuralConfig, spec: Spec, env: PureEnv, learn: bool
 
 
 def run_compiled(
-    config: NeuralConfig, spec: Spec, state: RunState, env: PureEnv, steps: int, ended: Listener
-) -> RunState:
+    config: NeuralConfig,
+    spec: Spec,
+    state: RunState,
+    env: PureEnv,
+    steps: int,
+    ended: Listener,
+    commit: Commit,
+    seed: int = 0,
+) -> None:
     """`steps` steps; a listener's wish to stop is met at the end of a stretch."""
     inner = _enter(config, spec, state, env)
     done, episode = int(inner.carry.steps), state.episode
     last, stop = done + steps, False
+
+    def now() -> RunState:
+        return state._replace(
+            carry=inner.carry,
+            target_params=inner.target_params,
+            obs=np.array(inner.env.x),
+            action=np.int32(inner.action),
+            begun=np.bool_(True),
+            episode=episode,
+            env=inner.env,
+        )
+
     while done < last and not stop:
         learn = done >= config.learning_starts
         length = min(last - done, STRETCH)
@@ -111,22 +130,21 @@ def run_compiled(
             length = min(length, config.learning_starts - done)
         call = compiled_stretch(config, spec, env, learn)
         inner = call(inner, state.key, np.int32(length))
-        record = np.asarray(inner.record)[:length].astype(np.float64)
-        _check_finite(record, env, done)
-        episode, stop = _tell(record, episode, done, ended)
         done += length
         if config.target_period > 1 and done % config.target_period == 0:
             target = _synced(config)(inner.target_params, inner.carry.params)
             inner = inner._replace(target_params=target)
-    return state._replace(
-        carry=inner.carry,
-        target_params=inner.target_params,
-        obs=np.array(inner.env.x),
-        action=np.int32(inner.action),
-        begun=np.bool_(True),
-        episode=episode,
-        env=inner.env,
-    )
+        record = np.asarray(inner.record)[:length].astype(np.float64)
+        finished, episode = _episodes(record, episode, done - length)
+        commit(now())
+        fault = np.flatnonzero(record[:, 3] == 0)
+        bad = done - length + int(fault[0]) + 1 if fault.size else None
+        for one in finished:
+            if bad is None or one.step < bad:
+                stop |= ended(one)
+        if bad is not None:
+            text = f"{env.env_id}, seed {seed}, step {bad}: {loss_text(record[fault[0], 2])}"
+            raise Fault(text, lasting=True)
 
 
 def _enter(config: NeuralConfig, spec: Spec, state: RunState, env: PureEnv) -> Inner:
@@ -144,26 +162,15 @@ def _synced(config: NeuralConfig) -> Any:
     return jax.jit(partial(mix_target, config))
 
 
-def _check_finite(record: np.ndarray, env: PureEnv, done: int) -> None:
-    bad = np.flatnonzero(record[:, 3] == 0)
-    if bad.size:
-        loss = record[bad[0], 2]
-        raise RunError(
-            f"{env.env_id}, step {done + bad[0] + 1}: the loss is {loss}; "
-            "lower learning_rate, or set max_grad_norm"
-        )
-
-
-def _tell(record: np.ndarray, episode: Episode, done: int, ended: Listener) -> tuple[Episode, bool]:
-    """Walk over the episodes that ended within a stretch."""
+def _episodes(record: np.ndarray, episode: Episode, done: int) -> tuple[list[Finished], Episode]:
+    """The episodes that ended within a stretch, and the one that is under way after it."""
     total, length, number = float(episode.total), int(episode.length), int(episode.number)
-    stop, start = False, 0
+    finished, start = [], 0
     for i in map(int, np.flatnonzero(record[:, 1])):
         part = record[start : i + 1, 0]
         total, length, start = total + float(part.sum()), length + len(part), i + 1
-        step_number = done + i + 1
-        stop |= ended(Finished(step_number, number, total, length, float(record[i, 2])))
+        finished.append(Finished(done + i + 1, number, total, length, float(record[i, 2])))
         total, length, number = 0.0, 0, number + 1
     rest = record[start:, 0]
     total, length = total + float(rest.sum()), length + len(rest)
-    return Episode(np.float64(total), np.int64(length), np.int64(number)), stop
+    return finished, Episode(np.float64(total), np.int64(length), np.int64(number))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from surefoot.errors import InputError, RunError
+from surefoot.files import atomic_write
 from surefoot.neural.loop import Finished
 
 TABLES = {
@@ -43,9 +46,15 @@ class Hook(Protocol):
 class RunLog:
     """Tables in a directory, each row on disk when it is written, and hooks for scalars."""
 
-    def __init__(self, directory: str | Path, hooks: Sequence[Hook] = ()) -> None:
-        self.directory, self.hooks = Path(directory), tuple(hooks)
+    def __init__(
+        self,
+        directory: str | Path,
+        hooks: Sequence[Hook] = (),
+        tables: Mapping[str, tuple[str, ...]] = TABLES,
+    ) -> None:
+        self.directory, self.hooks, self.tables = Path(directory), tuple(hooks), tables
         self._files: dict[str, Any] = {}
+        self._touched: set[str] = set()  # tables whose Parquet is no longer up to date
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -66,13 +75,44 @@ class RunLog:
         rows = [(step, *place, float(value)) for place, value in np.ndenumerate(z)]
         self._rows("distributions", rows)
 
+    def rows(self, table: str, rows: list[tuple[Any, ...]]) -> None:
+        """More lines of a table; on disk when this returns, synced when a checkpoint is."""
+        self._rows(table, rows)
+
+    def lengths(self) -> dict[str, int]:
+        """Bytes of each table so far: a checkpoint's place in the logs."""
+        return {n: f.stat().st_size for n in self.tables if (f := self._path(n)).exists()}
+
+    def rewind(self, lengths: Mapping[str, int]) -> None:
+        """Forget what was written after a checkpoint, so that a resumed run writes it once."""
+        for table in self.tables:
+            path, length = self._path(table), lengths.get(table, 0)
+            if table in self._files:
+                self._files.pop(table).close()
+            if not path.exists() or path.stat().st_size == length:
+                continue
+            if path.stat().st_size < length:
+                raise InputError(
+                    f"{path} is shorter than at the checkpoint: it is another run's, or was cut"
+                )
+            with path.open("r+b") as file:
+                file.truncate(length)
+            self._touched.add(table)
+
+    def sync(self) -> None:
+        """See that a power cut after the checkpoint takes no line from before it."""
+        for file in list(self._files.values()):
+            with contextlib.suppress(ValueError):  # closed meanwhile, which is as good
+                os.fsync(file.fileno())
+
     def close(self) -> None:
         """Close the files, and write each table as Parquet too if polars is installed."""
         for file in self._files.values():
             file.close()
-        for name in self._files:
+        for name in sorted(self._touched):
             self._parquet(name)
         self._files.clear()
+        self._touched.clear()
         for hook in self.hooks:
             hook.close()
 
@@ -85,11 +125,12 @@ class RunLog:
     def _rows(self, table: str, rows: list[tuple[Any, ...]]) -> None:
         try:
             if table not in self._files:
-                path = self.directory / f"{table}.csv"
+                path = self._path(table)
                 new = not path.exists() or path.stat().st_size == 0
                 self._files[table] = path.open("a", newline="", encoding="utf-8")
                 if new:
-                    csv.writer(self._files[table]).writerow(TABLES[table])
+                    csv.writer(self._files[table]).writerow(self.tables[table])
+            self._touched.add(table)
             csv.writer(self._files[table]).writerows(rows)
             self._files[table].flush()
         except OSError as error:
@@ -102,8 +143,15 @@ class RunLog:
             import polars
         except ImportError:  # the CSV is there all the same
             return
-        path = self.directory / f"{table}.csv"
-        polars.read_csv(path).write_parquet(path.with_suffix(".parquet"))
+        from surefoot.experiments import tables
+
+        path = self._path(table)
+        if path.stat().st_size:
+            frame = polars.read_csv(path)
+            atomic_write(path.with_suffix(".parquet"), tables.encode(frame, table, {}))
+
+    def _path(self, table: str) -> Path:
+        return self.directory / f"{table}.csv"
 
     def _scalar(self, name: str, value: float, step: int) -> None:
         for hook in self.hooks:

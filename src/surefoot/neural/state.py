@@ -10,6 +10,7 @@ import numpy as np
 
 from surefoot.neural.config import NeuralConfig
 from surefoot.neural.network import Params
+from surefoot.neural.replay import TRUNCATED
 from surefoot.neural.spaces import Spec
 from surefoot.neural.step import Carry, init_carry
 
@@ -43,11 +44,23 @@ def fresh_state(config: NeuralConfig, spec: Spec, seed: int) -> RunState:
         carry=carry,
         target_params=jax.tree.map(jnp.copy, carry.params),
         key=jax.random.key_data(key_run),
-        obs=np.zeros(spec.obs_shape, spec.obs_dtype),
-        action=np.int32(0),
-        begun=np.bool_(False),
-        episode=Episode(np.float64(0), np.int64(0), np.int64(0)),
+        **_host_fields(spec),
     )
+
+
+def shapes(config: NeuralConfig, spec: Spec) -> RunState:
+    """A run of that configuration without its arrays: nothing large is allocated."""
+    like = jax.eval_shape(lambda: fresh_state(config, spec, 0))
+    return like._replace(**_host_fields(spec))  # JAX has no 64 bits for them
+
+
+def _host_fields(spec: Spec) -> dict[str, Any]:
+    return {
+        "obs": np.zeros(spec.obs_shape, spec.obs_dtype),
+        "action": np.int32(0),
+        "begun": np.bool_(False),
+        "episode": Episode(np.float64(0), np.int64(0), np.int64(0)),
+    }
 
 
 def to_host(state: RunState) -> RunState:
@@ -65,3 +78,15 @@ def to_device(state: RunState, like: RunState) -> RunState:
     env = jax.tree.map(jnp.array, state.env)
     key = jnp.array(state.key, jnp.uint32)
     return state._replace(carry=carry, target_params=target, key=key, env=env)
+
+
+def cut(state: RunState) -> RunState:
+    """The run with the episode under way given up: truncated after the last step it made."""
+    carry, episode = state.carry, state.episode
+    if state.begun and int(episode.length) > 0:
+        row = (int(carry.steps) - 1) % carry.replay.capacity
+        outcome = np.array(carry.replay.outcome)
+        outcome[row, 2] = TRUNCATED
+        carry = carry._replace(replay=carry.replay._replace(outcome=jnp.array(outcome)))
+    over = Episode(np.float64(0), np.int64(0), episode.number)
+    return state._replace(carry=carry, begun=np.bool_(False), episode=over)
