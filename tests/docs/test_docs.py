@@ -1,34 +1,149 @@
-"""Every Python block of README and docs runs as it stands, and local links lead somewhere."""
+"""Every block of README and docs runs as it stands, and what the pages name exists.
+
+The Python blocks of a page run one after the other in one namespace and one empty directory, as a
+reader would run them; those that import a library which need not be installed stand alone, and are
+skipped where it is missing. `surefoot` commands are run where they are quick and what they read is
+there, and else parsed by the command's own parser: an option that is gone fails.
+"""
 
 import re
+import sys
+import typing
 from pathlib import Path
 
 import pytest
+import tyro
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("[!_]*.md"))]
-BLOCKS = [
-    pytest.param(block, id=f"{page.name}-{i}")
+from surefoot.cli import COMMANDS, main
+
+sys.path.insert(0, str(Path(__file__).parent))
+from pages import PAGES, ROOT, blocks_of, commands_in, mentions_of, page_id
+
+CHAINS = [
+    page
     for page in PAGES
-    for i, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
+    if any(b.language == "python" or b.title or commands_in(b) for b in blocks_of(page))
+]
+ALONE = [
+    pytest.param(block, id=block.where)
+    for page in PAGES
+    for block in blocks_of(page)
+    if block.language == "python" and block.needs
+]
+MENTIONS = [
+    pytest.param(words, id=f"{page_id(page)}: {' '.join(words)}")
+    for page in PAGES
+    for words in mentions_of(page)
 ]
 
 
-def test_there_are_blocks_to_run():
-    assert len(BLOCKS) >= 4
+class Parsed(BaseException):
+    """Raised when a command's options have been read, in place of the work itself."""
 
 
-@pytest.mark.parametrize("block", BLOCKS)
-def test_python_block_runs(block, tmp_path, monkeypatch):
+@pytest.fixture
+def parse_only(monkeypatch):
+    """Options are read by the real parser; what would follow is not begun."""
+    real = tyro.cli
+
+    def read(*args: typing.Any, **options: typing.Any) -> typing.NoReturn:
+        real(*args, **options)
+        raise Parsed
+
+    def check(words: list[str]) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(tyro, "cli", read)
+            try:
+                code = main(words)  # help and the like come to an end without options
+            except Parsed:
+                return
+            except SystemExit as end:
+                code = end.code
+        assert code in (0, None), f"surefoot {' '.join(words)}: exit code {code}"
+
+    return check
+
+
+def is_quick(words: list[str]) -> bool:
+    """A comparison of a file that an earlier block of the page has made."""
+    return words[:1] == ["compare"] and len(words) > 1 and Path(words[1]).is_file()
+
+
+@pytest.mark.parametrize("page", CHAINS, ids=page_id)
+def test_page_runs(page, tmp_path, monkeypatch, parse_only):
     monkeypatch.chdir(tmp_path)
-    before = {"__name__": "__docs__"}
-    exec(compile(block, "docs block", "exec"), before)
-    assert len(before) > 1  # it defined or imported something
+    names = {"__name__": "__docs__"}
+    for block in blocks_of(page):
+        if block.title:
+            Path(block.title).write_text(block.text)
+        elif block.language == "python" and not block.needs:
+            # Padded, so that a traceback names the line of the page.
+            code = "\n" * block.line + block.text
+            exec(compile(code, str(block.page), "exec"), names)
+        for words in commands_in(block):
+            if is_quick(words):
+                assert main(words) == 0, block.where
+            else:
+                parse_only(words)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_local_links_exist(page):
-    links = re.findall(r"\]\(([^)#\s]+)\)", page.read_text())
-    for link in links:
-        if "://" not in link and not link.startswith("assets/results/"):  # copied by `make docs`
-            assert (page.parent / link).exists(), f"{page.name}: {link}"
+@pytest.mark.parametrize("block", ALONE)
+@pytest.mark.filterwarnings("ignore")  # of libraries that are not ours
+def test_block_with_other_libraries_runs(block, tmp_path, monkeypatch):
+    if block.missing:
+        pytest.skip(f"{', '.join(sorted(block.missing))} not installed: `make torch peers`")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block.text, block.where, "exec"), {"__name__": "__docs__"})
+
+
+@pytest.mark.parametrize("words", MENTIONS)
+def test_command_named_in_the_text_exists(words, parse_only):
+    assert words[0] in COMMANDS, f"there is no command {words[0]}"
+    parse_only(words)
+
+
+def test_an_option_that_is_gone_is_noticed(parse_only, capsys):
+    parse_only(["compare", "returns.csv", "--resamples", "50"])
+    with pytest.raises(AssertionError, match="no-such-option"):
+        parse_only(["compare", "returns.csv", "--no-such-option", "50"])
+    with pytest.raises(AssertionError, match="exit code 2"):
+        parse_only(["no-such-command"])
+    capsys.readouterr()
+
+
+def test_make_targets_exist():
+    known = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in PAGES:
+        named = {m for b in blocks_of(page) for words in commands_in(b, "make") for m in words}
+        named |= set(re.findall(r"`make ([a-z-]+)`", page.read_text()))
+        assert named <= known, f"{page_id(page)}: {named - known}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_local_links_lead_somewhere(page):
+    for link, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text()):
+        if "://" in link or "assets/results/" in link:  # the latter are copied by `make docs`
+            continue
+        target = page.parent / link if link else page
+        assert target.exists(), f"{page_id(page)}: {link}"
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors_of(target), f"{page_id(page)}: {link}#{anchor}"
+
+
+def anchors_of(page: Path) -> set[str]:
+    """What Markdown makes of the headings."""
+    from markdown.extensions.toc import slugify
+
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {slugify(re.sub(r"[`*]", "", heading), "-") for heading in headings}
+
+
+def test_every_page_is_in_the_navigation():
+    text = (ROOT / "mkdocs.yml").read_text()
+    named = re.findall(r": ([\w/-]+\.md)$", text.split("\nnav:")[1], re.MULTILINE)
+    assert sorted(named) == sorted(page_id(p) for p in PAGES if p.name != "README.md")
+
+
+def test_pages_hold_no_unfinished_work():
+    for page in PAGES:
+        assert not re.search(r"\bTODO\b|\bFIXME\b|\bXXX\b", page.read_text()), page_id(page)

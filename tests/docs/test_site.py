@@ -1,0 +1,108 @@
+"""The site as it is built: strict, from this machine alone, with every public name in it."""
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+import zlib
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import surefoot as sf
+
+ROOT = Path(__file__).resolve().parents[2]
+DIRECTIVES = re.findall(r"^::: ([\w.]+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+PUBLIC = [name for name in sf.__all__ if name != "__version__"]
+HAS_MKDOCS = subprocess.run([sys.executable, "-c", "import mkdocs, mkdocstrings"]).returncode == 0
+
+
+def home_of(name: str) -> str:
+    """Where a public name is defined: `sf.compare` is `surefoot.comparing.comparison.compare`."""
+    value = getattr(sf, name)
+    return value.__name__ if inspect.ismodule(value) else f"{value.__module__}.{value.__qualname__}"
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_name_is_in_the_reference(name):
+    value, home = getattr(sf, name), home_of(name)
+    assert inspect.getdoc(value), f"sf.{name} has no docstring"
+    if inspect.ismodule(value):
+        assert any(f"{each}.".startswith(f"{home}.") for each in DIRECTIVES)
+    else:
+        assert home in DIRECTIVES or value.__module__ in DIRECTIVES
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    if not HAS_MKDOCS:
+        pytest.skip("mkdocs is not installed: `make docs` installs it")
+    made = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(made)]
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=quiet)
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+@pytest.mark.slow
+def test_reference_was_rendered(site):
+    *_, packed = (site / "objects.inv").read_bytes().split(b"\n", 4)
+    rendered = {line.split(" ")[0] for line in zlib.decompress(packed).decode().splitlines()}
+    functions = {n for n in PUBLIC if not inspect.ismodule(getattr(sf, n))}
+    assert {home_of(name) for name in functions} <= rendered
+
+
+class Loaded(HTMLParser):
+    """What a browser fetches for a page without being asked: no links, but all the rest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "link" and given.get("rel") not in ("canonical", "next", "prev"):
+            self.found.append(given.get("href") or "")
+        self.found += [given[name] or "" for name in ("src", "srcset", "poster") if name in given]
+        assert "mermaid" not in (given.get("class") or ""), "mermaid is fetched from a CDN"
+
+
+@pytest.mark.slow
+def test_site_loads_nothing_from_another_host(site):
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 10
+    for page in pages:
+        reader = Loaded()
+        reader.feed(page.read_text())
+        remote = [each for each in reader.found if re.match(r"(?:https?:)?//", each)]
+        assert not remote, f"{page.relative_to(site)}: {remote}"
+        here = [each.split("#")[0].split("?")[0] for each in reader.found]
+        missing = [each for each in here if each and not (page.parent / each).exists()]
+        # Pictures of the results are copied by tools/pages.py, which a test does not run; 404.html
+        # is served from anywhere, so its paths are absolute.
+        wanted = [each for each in missing if "assets/results/" not in each]
+        assert page.name == "404.html" or not wanted, f"{page.relative_to(site)}: {wanted}"
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", sheet.read_text())
+
+
+@pytest.mark.slow
+def test_pictures_are_those_of_the_code(tmp_path):
+    """A picture drawn again is the one that is committed, up to rounding of coordinates."""
+    subprocess.run([sys.executable, "tools/pictures.py", str(tmp_path)], cwd=ROOT, check=True)
+    made = sorted(each.name for each in tmp_path.iterdir())
+    kept = sorted(each.name for each in (ROOT / "docs" / "assets").glob("*.svg"))
+    assert made == kept
+    number = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+    for name in made:
+        new, old = (d / name for d in (tmp_path, ROOT / "docs" / "assets"))
+        new, old = new.read_text(), old.read_text()
+        pairs = zip(map(float, number.findall(new)), map(float, number.findall(old)), strict=False)
+        # Half a point, or an id; structure and words must agree.
+        same = number.sub("", new) == number.sub("", old) and all(
+            abs(a - b) <= 0.5 for a, b in pairs
+        )
+        assert same, f"{name}: run tools/pictures.py and look at it"
