@@ -1,0 +1,141 @@
+"""`surefoot evaluate AGENT_OR_RUN`: policies side by side on one learned distribution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from surefoot.cli.options import parse
+from surefoot.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from surefoot.evaluating import Evaluated
+
+TEXT = "Let several policies act on what one agent has learned, in the same episodes."
+
+
+@dataclass(frozen=True)
+class Options:
+    agent: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="AGENT_OR_RUN")] = (
+        None
+    )
+    """A saved agent, a run directory of `surefoot train`, or a checkpoint."""
+    env: str | None = None
+    """Id of the environment; the agent's own by default."""
+    policy: tuple[str, ...] = ("ssd", "greedy", "cvar:0.25")
+    """Policies, as name, name:value or name:field=value: ssd, ssd:0.01, greedy, cvar:0.25, wang,
+    cpw, mean-variance."""
+    episodes: int = 100
+    """Episodes of each policy, with the same seeds for all."""
+    seed: int = 0
+    """Seed of the first episode (the n-th has seed + n) and of the test."""
+    resamples: int = 1000
+    """Bootstrap resamples of the dominance test."""
+    out: Path | None = None
+    """Directory for returns.csv, the comparison and its figure; nothing is written by default."""
+
+
+def main(words: list[str]) -> int:
+    options = parse(Options, words, "surefoot evaluate", TEXT)
+    if options.agent is None:
+        raise InputError("evaluate: name an agent or a run directory (surefoot evaluate --help)")
+    if options.seed < 0:
+        raise InputError(f"seed = {options.seed}: it must not be negative")
+    from rich.console import Console
+
+    from surefoot.comparing import compare, save_comparison
+    from surefoot.comparing.directory import check_directory
+    from surefoot.evaluating import evaluate
+    from surefoot.files import portable_path
+    from surefoot.policies import policy_named
+
+    for name in options.policy:
+        policy_named(name)  # before anything is loaded
+    if options.out is not None:
+        check_directory(options.out)
+    agent = load_any(options.agent, options.env)
+    found = evaluate(
+        agent, options.policy, env=options.env, episodes=options.episodes, seed=options.seed,
+        show=True,
+    )  # fmt: skip
+    Console().print(table(found, options))
+    returns = {one.policy: one.returns for one in found}
+    source = f"{options.episodes} episodes with {portable_path(options.agent)}"
+    comparison = None
+    if len(returns) > 1:
+        comparison = compare(
+            returns, paired=True, seed=options.seed, resamples=options.resamples, source=source
+        )
+        print(f"\n{comparison}")
+    if options.out is not None:
+        _save(options, found, returns, comparison, save_comparison)
+    return 0
+
+
+def load_any(place: Path, env: str | None) -> Any:
+    """The agent of a file, or of a run directory: as it was at the end, or at its last checkpoint.
+
+    For a checkpoint the environment must be made again as well; `env` overrides its id.
+    """
+    from surefoot.checkpoint import load, resume
+
+    if not place.exists():
+        raise InputError(f"{place}: there is no such file or directory")
+    if place.is_dir():
+        final = place / "agent.safetensors"
+        return load(final, env) if final.is_file() else resume(place, env)
+    return resume(place, env) if place.name.startswith("step-") else load(place, env)
+
+
+def table(found: tuple[Evaluated, ...], options: Options) -> Table:
+    from rich.table import Table
+
+    from surefoot.evaluating import CVAR_LEVELS
+
+    made = Table(title=f"{options.episodes} episodes each, 95 % intervals")
+    tails = [f"CVaR {level:g}" for level in CVAR_LEVELS]
+    for column in ("policy", "mean return", "deviation", *tails, "steps", "decided by"):
+        made.add_column(column)
+    for one in found:
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in one.decided.items())
+        cells = [str(one.cvar(level, options.seed)) for level in CVAR_LEVELS]
+        steps = f"{one.lengths.mean():.4g}"
+        made.add_row(one.policy, str(one.mean), f"{one.deviation:.4g}", *cells, steps, shares)
+    return made
+
+
+def _save(
+    options: Options, found: tuple[Evaluated, ...], returns: Any, comparison: Any, save: Any
+) -> None:
+    from surefoot.comparing import write_returns
+    from surefoot.evaluating import CVAR_LEVELS
+    from surefoot.files import portable_path
+
+    assert options.out is not None
+    summary = {
+        "episodes": options.episodes,
+        "policies": {
+            one.policy: {
+                "mean": one.mean.as_dict(), "deviation": one.deviation,
+                **{f"cvar_{a:g}": one.cvar(a, options.seed).as_dict() for a in CVAR_LEVELS},
+                "steps": float(one.lengths.mean()), "decided_by": one.decided,
+            }
+            for one in found
+        },
+    }  # fmt: skip
+    if comparison is None:  # one policy: nothing to compare
+        write_returns(options.out / "returns.csv", returns)
+        print(f"\nreturns.csv is in {options.out}")
+        return
+    config = {
+        "agent": portable_path(options.agent or ""), "env": options.env,
+        "episodes": options.episodes, "policies": list(options.policy),
+    }  # fmt: skip
+    save(options.out, comparison, returns, config=config, summary=summary)
+    print(f"\nreturns.csv, the comparison and its figure are in {options.out}")
+    print(f"one page of it all: surefoot report {options.out}")
