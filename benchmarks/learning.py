@@ -1,9 +1,12 @@
 """Learning curves side by side: our QR and WGF, and sb3-contrib's QR-DQN at the same settings.
 
     python -m benchmarks.learning [--seeds 5] [--only CartPole] [--method sb3] [--plot]
+                                  [--gym results/gym]
 
 Results are kept run by run in `benchmarks/results/learning.json`; a run that is there is not
-done again, so an interrupted comparison continues. The figure is made from what is there.
+done again, so an interrupted comparison continues. The figure is made from what is there. Our own
+runs have the settings and seeds of `surefoot reproduce gym`; `--gym` takes them from such a run
+where it has them, since training again would give the same numbers.
 """
 
 from __future__ import annotations
@@ -58,11 +61,16 @@ SETTINGS = (
         "MountainCar, more exploration", "MountainCar-v0", 120_000, "rl-zoo's DQN settings",
         compiled=True, learning_rate=4e-3, batch_size=128, gamma=0.98, learning_starts=1000,
         target_period=600, update_every=16, updates=8, explore=0.07, explore_start=1.0,
-        explore_steps=24_000, max_grad_norm=10.0,
+        explore_steps=24_000,
     ),
     Setting("LunarLander, paper", "LunarLander-v3", 60_000),
 )  # fmt: skip
 EPISODES = 10
+SHARED = (
+    "particles", "learning_rate", "batch_size", "gamma", "replay_size", "learning_starts",
+    "target_period", "update_every", "updates", "explore", "explore_start", "explore_steps",
+    "step_size", "max_grad_norm",
+)  # fmt: skip
 
 
 def ours(setting: Setting, loss: str, seed: int) -> dict[str, Any]:
@@ -72,12 +80,7 @@ def ours(setting: Setting, loss: str, seed: int) -> dict[str, Any]:
     from surefoot.neural import NeuralConfig
     from surefoot.neural.trials import Trial, run_trial
 
-    names = (
-        "particles", "learning_rate", "batch_size", "gamma", "replay_size", "learning_starts",
-        "target_period", "update_every", "updates", "explore", "explore_start", "explore_steps",
-        "step_size", "max_grad_norm",
-    )  # fmt: skip
-    config = NeuralConfig(loss=loss, **{name: getattr(setting, name) for name in names})
+    config = NeuralConfig(loss=loss, **{name: getattr(setting, name) for name in SHARED})
     result = run_trial(
         Trial(
             setting.env_id, config, seed, setting.steps, setting.eval_every, EPISODES,
@@ -86,6 +89,31 @@ def ours(setting: Setting, loss: str, seed: int) -> dict[str, Any]:
     )  # fmt: skip
     curve = result.returns.mean(axis=1).tolist()
     return {"steps": result.steps.tolist(), "returns": curve, "cpu_seconds": result.cpu_seconds}
+
+
+def from_gym(folder: Path, setting: Setting, loss: str, seed: int) -> dict[str, Any] | None:
+    """The run of `surefoot reproduce gym` with these very settings, if there is one."""
+    import polars
+
+    from surefoot.experiments.gym import TASKS, Config, make_trials
+    from surefoot.neural import NeuralConfig
+
+    task = next(name for name, about in TASKS.items() if about.env_id == setting.env_id)
+    solving = setting.explore_start > setting.explore
+    path = folder / f"{task}{'-exploring' if solving else ''}.{loss}-{seed}.parquet"
+    if not path.exists():
+        return None
+    trials = make_trials(Config(), task, setting.steps, solving)
+    (like,) = [t for t in trials if (t.config.loss, t.seed) == (loss, seed)]
+    ours = {name: getattr(setting, name) for name in SHARED}
+    if not solving:  # a constant rate, said in two ways
+        ours |= {"explore_start": None, "explore_steps": NeuralConfig().explore_steps}
+    assert like.config == NeuralConfig(loss=loss, **ours), path
+    frame = polars.read_parquet(path)
+    assert frame["step"].to_list() == list(
+        range(setting.eval_every, setting.steps + 1, setting.eval_every)
+    )
+    return {"steps": frame["step"].to_list(), "returns": frame["return"].to_list()}
 
 
 def theirs(setting: Setting, seed: int) -> dict[str, Any]:
@@ -132,7 +160,9 @@ def _evaluate(model: Any, env: Any, seed: int) -> float:
     return total / EPISODES
 
 
-def collect(settings: tuple[Setting, ...], methods: tuple[str, ...], seeds: int) -> dict[str, Any]:
+def collect(
+    settings: tuple[Setting, ...], methods: tuple[str, ...], seeds: int, gym: Path | None
+) -> dict[str, Any]:
     from surefoot.files import atomic_write, json_bytes, read_json
     from surefoot.progress import progress
 
@@ -144,7 +174,9 @@ def collect(settings: tuple[Setting, ...], methods: tuple[str, ...], seeds: int)
             key = f"{setting.name} | {setting.steps} steps | {method} | seed {seed}"
             bar.note(key)
             if key not in kept["runs"]:
-                run = theirs(setting, seed) if method == "sb3" else ours(setting, method, seed)
+                run = from_gym(gym, setting, method, seed) if gym and method != "sb3" else None
+                if run is None:
+                    run = theirs(setting, seed) if method == "sb3" else ours(setting, method, seed)
                 # Another process may have added runs meanwhile.
                 kept = read_json(path) if path.exists() else {"runs": {}}
                 about = {"setting": setting.name, "method": method, "seed": seed}
@@ -228,10 +260,11 @@ def table(kept: dict[str, Any]) -> str:
         for method, values in found.items():
             if values:
                 seeds = ", ".join(f"{value:.0f}" for value in values)
-                cpu = np.mean([r["cpu_seconds"] for r in _runs(kept, setting, method)])
+                spent = [r.get("cpu_seconds", np.nan) for r in _runs(kept, setting, method)]
+                cpu = "" if np.isnan(spent).any() else f"{np.mean(spent):.0f}"
                 lines.append(
                     f"| {setting.name} | {setting.steps} | {NAMES[method]} | "
-                    f"{interquartile_mean(values):.1f} | {seeds} | {cpu:.0f} |"
+                    f"{interquartile_mean(values):.1f} | {seeds} | {cpu} |"
                 )
         for method in ("qr", "wgf"):
             if min(len(found[method]), len(found["sb3"])) > 1:
@@ -252,13 +285,14 @@ def main() -> None:
     parser.add_argument("--only", default="", help="settings whose name contains this")
     parser.add_argument("--method", choices=METHODS, action="append")
     parser.add_argument("--steps", type=int, help="instead of the setting's own")
+    parser.add_argument("--gym", type=Path, help="folder of a finished `surefoot reproduce gym`")
     parser.add_argument("--plot", action="store_true", help="only draw what is there")
     options = parser.parse_args()
     chosen = tuple(s for s in SETTINGS if options.only in s.name)
     if options.steps:
         chosen = tuple(replace(s, steps=options.steps) for s in chosen)
     methods = tuple(options.method or METHODS)
-    kept = collect(chosen, methods, 0 if options.plot else options.seeds)
+    kept = collect(chosen, methods, 0 if options.plot else options.seeds, options.gym)
     print(table(kept))
     atomic_write(RESULTS / "learning.md", (table(kept) + "\n").encode())
     print(plot(kept))
