@@ -88,7 +88,8 @@ def explain(
 ) -> Explanation:
     """Decide on particles `z[A, N]` and say why."""
     z = np.sort(np.asarray(z, dtype=np.float64), axis=-1)
-    return _tell(z, policy, policy.decide(z, key, mask), names)
+    decided = jax.tree.map(lambda leaf: np.asarray(leaf)[None], policy.decide(z, key, mask))
+    return _tell(z[None], policy, decided, names)[0]
 
 
 def explain_all(
@@ -103,8 +104,7 @@ def explain_all(
     z = np.sort(np.asarray(z, dtype=np.float64), axis=-1)
     masks = np.ones(z.shape[:2], bool) if masks is None else np.asarray(masks, bool)
     decided = jax.device_get(_decide_all(policy, z, keys, masks))
-    rows = [jax.tree.map(lambda leaf, b=b: leaf[b], decided) for b in range(len(z))]
-    return [_tell(one, policy, row, names) for one, row in zip(z, rows, strict=True)]
+    return _tell(z, policy, decided, names)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -113,24 +113,31 @@ def _decide_all(policy: Policy, z: jax.Array, keys: jax.Array, masks: jax.Array)
 
 
 def _tell(
-    z: np.ndarray, policy: Policy, decision: Decision, names: tuple[str, ...] | None
-) -> Explanation:
-    return Explanation(
-        action=int(decision.action),
-        decided_by=DecidedBy(int(decision.decided_by)),
-        tied=np.asarray(decision.tied),
-        margin=float(decision.margin),
-        violations=np.asarray(decision.violations),
-        dominates=np.asarray(dominance_matrix(z, 2, policy.tolerance, assume_sorted=True)),
-        z=z,
-        mean=np.asarray(mean(z)),
-        std=np.asarray(std(z)),
-        cvar=np.stack([cvar(z, level, assume_sorted=True) for level in CURVE], axis=-1),
-        cumulative_quantile=np.asarray(cumulative_quantile(z, assume_sorted=True)),
-        names=names or tuple(str(a) for a in range(z.shape[0])),
-        tolerance=policy.tolerance,
-        policy=_name_of(policy),
-    )
+    z: np.ndarray, policy: Policy, decided: Decision, names: tuple[str, ...] | None
+) -> list[Explanation]:
+    """Explanations of `z[B, A, N]`; all numbers are computed for all rows at once."""
+    each: dict[str, Any] = {
+        "tied": decided.tied,
+        "violations": decided.violations,
+        "dominates": dominance_matrix(z, 2, policy.tolerance, assume_sorted=True),
+        "z": z,
+        "mean": mean(z),
+        "std": std(z),
+        "cvar": np.stack([cvar(z, level, assume_sorted=True) for level in CURVE], axis=-1),
+        "cumulative_quantile": cumulative_quantile(z, assume_sorted=True),
+    }
+    return [
+        Explanation(
+            action=int(decided.action[b]),
+            decided_by=DecidedBy(int(decided.decided_by[b])),
+            margin=float(decided.margin[b]),
+            **{name: np.asarray(values[b]) for name, values in each.items()},
+            names=names or tuple(str(a) for a in range(z.shape[1])),
+            tolerance=policy.tolerance,
+            policy=_name_of(policy),
+        )
+        for b in range(len(z))
+    ]
 
 
 def _name_of(policy: Policy) -> str:
