@@ -188,7 +188,8 @@ def _heat(
     for (row, column), value in np.ndenumerate(logs):
         bright = (value - low) / (high - low) > 0.55  # where the map is light, dark numbers
         ink = "#000000" if stopped[row, column] else "#111111" if bright else "#ffffff"
-        notes.append({"x": x[column], "y": y[row], "text": told[row][column], "showarrow": False,
+        # By index: an axis of categories would take the text "0.1" for a place.
+        notes.append({"x": column, "y": row, "text": told[row][column], "showarrow": False,
                       "font": {"size": 10, "color": ink}})  # fmt: skip
     return (grey, colour), notes
 

@@ -134,7 +134,7 @@ def _part(part: Part, key: str) -> str:
 def _table(table: Table) -> str:
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.header)
     rows = "".join(f"<tr>{''.join(_cells(row, table.header))}</tr>" for row in table.rows)
-    kind = "numbers stack" if table.numbers else "claims stack" if table.wide else "stack"
+    kind = "numbers" if table.numbers else "claims stack" if table.wide else "stack"
     caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
     return (
         f'<div class="scroll"><table class="{kind}">{caption}<thead><tr>{head}</tr></thead>'
@@ -208,7 +208,7 @@ def _explorer(part: Explorer, key: str) -> str:
         '<div class="controls"></div><div class="states" role="group" aria-label="states"></div>'
         '<p><strong class="where"></strong></p><div class="words" aria-live="polite"></div>'
         f'<div class="legend"></div><div class="panels">{panels}</div>'
-        f'<div class="scroll"><table class="numbers stack"><thead><tr>{head}</tr></thead><tbody>'
+        f'<div class="scroll"><table class="numbers"><thead><tr>{head}</tr></thead><tbody>'
         f"</tbody></table></div>{_data(key, {**part.data, 'header': header})}</figure>"
     )
 

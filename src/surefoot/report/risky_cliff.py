@@ -124,7 +124,8 @@ def _range(column: str, late: np.ndarray) -> list[float]:
 def final_values(run: Run) -> Chart:
     known = [*run.config["losses"], *run.config["checks"], *run.summary["losses"]]
     losses = {k: run.summary["losses"][k] for k in dict.fromkeys(known)}
-    policies = tuple(dict.fromkeys(p for cells in losses.values() for p in cells))
+    found = [p for cells in losses.values() for p in cells]
+    policies = tuple(p for p in dict.fromkeys([*run.config["policies"], *found]) if p in found)
     panels = []
     for name, label in FINALS.items():
         traces = []
@@ -153,7 +154,7 @@ def who_decided(run: Run) -> Chart:
                 "legendgroup": who.replace("_", "-"),
                 "y": [text(label_of(p)) for p in policies],
                 "x": numbers([100 * cells[p]["decided_by"][who] for p in policies]),
-                "marker": {"color": color, "pattern": {"shape": pattern}},
+                "marker": {"color": color, "pattern": {"shape": pattern, "fillmode": "overlay"}},
                 "hovertemplate": "%{y}: %{x:.1f} %" + f"<extra>{text(who)}</extra>",
             }
             for who, (color, pattern) in AUTHORITIES.items()

@@ -265,6 +265,7 @@
           mode: "lines", hoverinfo: "skip", hovertemplate: null, line: { dash: "dot", width: 1, color: "#000000/quiet" } });
         return [fill, rest, trace(a, x, y)];
       }), axes(spec.unit, "", { xaxis: { title: { text: spec.unit + " α" }, range, tickangle: 0, nticks: 5 }, yaxis: { title: { text: "F⁽²⁾(α), shortfall below α" } } }));
+      figure.querySelectorAll(".legend .key").forEach((key, a) => key.classList.toggle("away", !actions.includes(a)));
       words.replaceChildren(...decision[3].map((i) => make("p", {}, spec.sentences[i])));
       body.replaceChildren(...spec.actions.map((name, a) => {
         const cells = [numbers.mean[a], numbers.std[a], ...numbers.cvar[a]];

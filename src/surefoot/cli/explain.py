@@ -1,0 +1,109 @@
+"""`surefoot explain AGENT`: why an agent acts as it does, in words and as a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from surefoot.cli.options import parse
+from surefoot.errors import InputError
+
+ABOUT = (
+    "Why an agent acts as it does on one observation: each action's return distribution, its "
+    "cumulative quantile curve, its dispersion space, and who decided."
+)
+MOST = 400  # particles that stand for columns of unequal lengths
+
+
+@dataclass(frozen=True)
+class Options:
+    agent: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="AGENT_OR_RUN")] = (
+        None
+    )
+    """An agent's file (.safetensors), or the directory of its training."""
+    obs: str | None = None
+    """The observation: 36 for a state, 0.1,0,0,0 for numbers; by default the first one."""
+    state: int | None = None
+    """The same for a state, as a number."""
+    env: str | None = None
+    """Gymnasium id of the environment, where the file does not know it."""
+    policy: str | None = None
+    """Decide by this one instead of the agent's evaluation policy: ssd:5e-4, cvar:0.25."""
+    returns: Path | None = None
+    """Instead of an agent: a CSV or Parquet file, one column of returns per action."""
+    seed: int = 0
+    """Of the environment's first observation, and of the draw between equals in --returns."""
+    out: Path = Path("explanation.png")
+    """The picture; an earlier one is replaced."""
+
+
+def main(words: list[str]) -> int:
+    options = parse(Options, words, "surefoot explain", ABOUT)
+    if (options.agent is None) == (options.returns is None):
+        raise InputError(
+            "explain: name an agent's file or run directory, or --returns FILE "
+            "(surefoot explain --help)"
+        )
+    if options.obs is not None and options.state is not None:
+        raise InputError("explain: give --obs or --state, not both")
+    explanation, title = _of_returns(options) if options.returns else _of_agent(options)
+    from surefoot.experiments.plotting import render
+    from surefoot.explain_drawing import draw
+    from surefoot.files import atomic_write
+
+    print(title)
+    print(explanation)
+    png, _ = render(draw(explanation, title))
+    print(f"\ndrawn in {atomic_write(options.out, png)}")
+    return 0
+
+
+def _of_agent(options: Options) -> tuple[Any, str]:
+    from surefoot.explain_agent import env_of, explain_agent, initial_obs, open_agent, read_obs
+
+    assert options.agent is not None
+    agent = open_agent(options.agent, options.env)
+    given = str(options.state) if options.state is not None else options.obs
+    obs = initial_obs(agent, options.seed) if given is None else read_obs(given, agent)
+    explanation = explain_agent(agent, obs, options.policy)
+    spec = getattr(env_of(agent), "spec", None)
+    where = f"{spec.id}, " if spec else ""
+    first = f" (the first, seed {options.seed})" if given is None else ""
+    return explanation, f"{where}observation {_shown(obs)}{first}, decided by {explanation.policy}"
+
+
+def _of_returns(options: Options) -> tuple[Any, str]:
+    import jax
+    import numpy as np
+
+    from surefoot.adapters.projection import equal_particles
+    from surefoot.comparing import read_returns
+    from surefoot.explain import explain
+    from surefoot.policies import policy_named
+
+    assert options.returns is not None
+    if options.env or options.obs or options.state is not None:
+        raise InputError("explain: --env, --obs and --state belong to an agent, not to --returns")
+    columns = read_returns(options.returns)
+    lengths, note = {len(column) for column in columns.values()}, ""
+    if len(lengths) > 1:
+        size = min(MOST, max(lengths))
+        note = f"; columns of unequal lengths as {size} equally likely values each"
+        z = np.stack([equal_particles(c, np.full(len(c), 1 / len(c)), size)
+                      for c in columns.values()])  # fmt: skip
+    else:
+        z = np.stack(list(columns.values()))
+    # Zero, where an agent's default would be a guess: the file says nothing of its unit.
+    policy = policy_named(options.policy or "ssd:tolerance=0")
+    explanation = explain(z, policy, jax.random.key(options.seed), names=tuple(columns))
+    return explanation, f"{options.returns.name}, decided by {explanation.policy}{note}"
+
+
+def _shown(obs: Any) -> str:
+    import numpy as np
+
+    values = [f"{value:.4g}" for value in np.asarray(obs, dtype=float).ravel()[:8]]
+    return ", ".join(values) + (" ..." if np.size(obs) > 8 else "")

@@ -1,0 +1,37 @@
+"""`surefoot report RUN_DIR`: one offline HTML page of a run, a comparison or a training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from surefoot.cli.options import parse
+from surefoot.errors import InputError
+
+ABOUT = (
+    "One self-contained HTML page, made for a browser without a network: claims, interactive "
+    "figures, and for the cliffs a grid to click on."
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    run: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN_DIR")] = None
+    """Directory of an experiment, a comparison or a training, a folder of several of these, or a
+    CSV or Parquet file of returns."""
+    out: Path | None = None
+    """The page; by default report.html in RUN_DIR. An earlier one is replaced."""
+
+
+def main(words: list[str]) -> int:
+    options = parse(Options, words, "surefoot report", ABOUT)
+    if options.run is None:
+        raise InputError("report: name a run directory (surefoot report --help)")
+    from surefoot.report import report
+
+    made = report(options.run, options.out)
+    print(f"{made} ({made.stat().st_size / 1e6:.1f} MB): open it in a browser")
+    return 0
