@@ -32,7 +32,7 @@ LOOKS = ((A_COLOR, "-"), (B_COLOR, "--"))
 WORDS = {
     sf.DecidedBy.DOMINANCE: "dominance decided",
     sf.DecidedBy.TIE_BREAK: "a tie, one is drawn",
-    sf.DecidedBy.FALLBACK: "neither dominates, larger mean",
+    sf.DecidedBy.FALLBACK: "no dominance, larger mean",
 }
 
 
@@ -48,7 +48,7 @@ def normal(mean: float, deviation: float, n: int = 40) -> np.ndarray:
 def same_mean() -> Any:
     """Two returns with one mean: outcomes, CDF, integrated CDF, cumulative quantiles."""
     returns = {"sure": normal(5, 0.6), "risky": normal(5, 2.0)}
-    figure, axes = new_figure(2, 2, size=(9, 6.6))
+    figure, axes = new_figure(2, 2, size=(8, 6.2))
     for row, (name, z) in enumerate(returns.items()):
         color, line = LOOKS[row]
         axes[0, 0].plot(z, np.full(z.shape, 1 - row), "|", color=color, markersize=22)
@@ -68,7 +68,7 @@ def same_mean() -> Any:
     _label(axes[0, 1], "2. Distribution: the curves cross", "return x", "share of outcomes ≤ x")
     _label(
         axes[1, 0], "3. Its integral (area: half the variance)", "return x",
-        "mean shortfall of outcomes below x",
+        "mean shortfall below x",
     )  # fmt: skip
     lead = "sure" if sf.ssd_dominates(returns["sure"], returns["risky"]) else "neither"
     _label(
@@ -103,7 +103,7 @@ def decisions() -> Any:
         "B riskier, and better on average": (normal(5, 0.6), normal(5.6, 2.0)),
         "Equal up to the tolerance": (normal(5, 1.0), normal(5.0004, 1.0)),
     }
-    figure, axes = new_figure(2, 2, size=(9, 7.4))
+    figure, axes = new_figure(2, 2, size=(8, 7.0))
     policy = sf.SSD(tolerance=1e-3)
     tau = np.linspace(0, 1, 101)
     for ax, (title, pair) in zip(axes.flat, cases.items(), strict=True):
@@ -128,7 +128,7 @@ def decisions() -> Any:
 def cvar_levels() -> Any:
     """Two returns whose CVaR curves cross: which one CVaR takes hangs on its level."""
     pair = (normal(5, 0.6), normal(5.6, 2.0))
-    figure, ax = new_figure(size=(7.2, 4.4))
+    figure, ax = new_figure(size=(6.6, 4.2))
     levels = np.linspace(0.025, 1, 157)
     for name, z, (color, line) in zip("AB", pair, LOOKS, strict=True):
         curve = [float(sf.cvar(z, level)) for level in levels]
@@ -152,7 +152,7 @@ def cvar_levels() -> Any:
 def tolerance() -> Any:
     """The measured sweep of the tie tolerance on the risky cliff."""
     summary = json.loads((ROOT / "results" / "risky-cliff" / "summary.json").read_text())
-    figure, axes = new_figure(1, 2, size=(9, 4.2))
+    figure, axes = new_figure(1, 2, size=(8, 3.9))
     panels = (("top_row_share", "Over the sure top row"), ("falls", "Falls off the cliff"))
     # The curves of a sure and of a normal return lie at most 0.4 deviations apart, at tau = 1/2.
     gap = summary["true_std_at_the_fork"]["right"] * NormalDist().pdf(0)
@@ -167,7 +167,7 @@ def tolerance() -> Any:
                         marker=look.marker, label=name)  # fmt: skip
         swept = [c["tolerance"] for c in cells]
         where = np.interp(np.log(gap), np.log(swept), at)
-        ax.axvline(where, color=GREY, linestyle=":", label=f"widest gap of the curves, {gap:.2g}")
+        ax.axvline(where, color=GREY, linestyle=":", label=f"widest gap, {gap:.2g}")
         ax.set_xticks(at, [f"{t:g}" for t in swept])
         trials = summary["tolerance_sweep"][0][field]["n"]
         _label(ax, f"{title} (95 %, {trials} trials)", "tolerance, in units of the return", "")
@@ -186,7 +186,7 @@ def jko_steps() -> Any:
     start = jnp.asarray(normal(0, 1, 16))
     target = jnp.sort(jnp.concatenate([normal(-3, 0.4, 8), normal(3, 0.8, 8)]))
     flow = sf.jko_flow(start, target, 6, step_size=1.0, transport="exact")
-    figure, axes = new_figure(1, 2, size=(9, 4.4), width_ratios=[1.5, 1])
+    figure, axes = new_figure(1, 2, size=(8, 4.1), width_ratios=[1.5, 1])
     ax = axes[0, 0]
     ax.plot(np.arange(7), flow.path, color=A_COLOR, linewidth=1.1, marker="o", markersize=3.5)
     ax.plot(np.full(16, 6.6), target, color="black", marker="_", markersize=14, linestyle="none")
@@ -222,11 +222,11 @@ def noise() -> Any:
     """Particles of a noisy reward r ~ N(-1, 1) under three kinds of targets."""
     rewards = -1 + jax.random.normal(jax.random.key(3), (240,))
     kinds = {
-        "one sample, squared residual\n(the paper's letter)": ("bellman", 1, 1.0),
-        "mixture of the last 32 samples,\nsquared residual": ("bellman", 32, 1.0),
-        "one sample, energy distance\n(proximal-qr, h = 0.1)": ("energy", 1, 0.1),
+        "one sample,\nsquared residual": ("bellman", 1, 1.0),
+        "mixture of the last 32,\nsquared residual": ("bellman", 32, 1.0),
+        "one sample,\nenergy distance, h = 0.1": ("energy", 1, 0.1),
     }
-    figure, axes = new_figure(1, 3, size=(10, 4.0), sharey=True)
+    figure, axes = new_figure(1, 3, size=(8, 3.9), sharey=True)
     for ax, (title, (potential, memory, step_size)) in zip(axes.flat, kinds.items(), strict=True):
         path = _learn(rewards, potential, memory, step_size)
         ax.plot(path, color=A_COLOR, linewidth=0.7, alpha=0.8)
@@ -234,7 +234,7 @@ def noise() -> Any:
         spread = float(np.std(path[-120:], axis=1).mean())
         _label(ax, f"{title}\ndeviation {spread:.2f}", "update", "")
     axes[0, 0].set_ylabel("return of each particle")
-    axes[0, 0].text(238, 1.35, "grey: mean ± deviation, in truth -1 ± 1", ha="right", fontsize=8.5)
+    axes[0, 0].text(5, 1.35, "grey: in truth -1 ± 1", fontsize=9)
     axes[0, 0].set_ylim(-4, 1.7)
     return figure
 

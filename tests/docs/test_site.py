@@ -3,6 +3,7 @@
 import inspect
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zlib
@@ -87,6 +88,27 @@ def test_site_loads_nothing_from_another_host(site):
         assert page.name == "404.html" or not wanted, f"{page.relative_to(site)}: {wanted}"
     for sheet in site.rglob("*.css"):
         assert not re.search(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", sheet.read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_search_works_from_disk_without_a_network(site):
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("chromium is not installed: `make browser` installs it")
+    found = subprocess.run(
+        [
+            *(chromium, "--headless=new", "--no-sandbox", "--disable-gpu"),
+            *("--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=10000"),
+            *("--dump-dom", f"file://{site}/index.html?q=tolerance"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    number = re.search(r"(\d+) matching documents", found.stdout)
+    assert number, found.stderr
+    assert int(number[1]) >= 3
 
 
 @pytest.mark.slow
