@@ -215,8 +215,8 @@ def from_named(like: Tree, arrays: Mapping[str, np.ndarray], prefix: str, path: 
         value, shape, dtype = arrays[name], np.shape(model), np.dtype(model.dtype)
         if value.shape != shape or value.dtype != dtype:
             raise InputError(
-                f"{path}: {name} is {value.dtype} {list(value.shape)}, where the settings and "
-                f"the environment ask for {dtype} {list(shape)}"
+                f"{path}: {name} is {value.dtype} {list(value.shape)} and does not fit the "
+                f"settings and the environment, which ask for {dtype} {list(shape)}"
             )
         found.append(value)
     return jax.tree.unflatten(jax.tree.structure(like), found)

@@ -142,7 +142,7 @@ class NotANumber(gymnasium.Env):
 
 
 def test_a_bad_environment_is_named():
-    with pytest.raises(RunError, match="step 0, state 0: reward nan"):
+    with pytest.raises(RunError, match="NotANumber, seed 0, step 1: state 0, the environment gave the reward nan"):
         TabularAgent(NotANumber()).learn(5)
 
 

@@ -16,6 +16,25 @@ from surefoot.errors import InputError, Interrupted, SurefootError
 PATIENCE = 5.0  # seconds a stop waits for the end of an episode that cannot be taken up again
 
 
+LONGEST = 0.5  # seconds between two looks; a slow environment gets shorter stretches
+
+
+class Pace:
+    """How many steps a stretch may have, so that signals are not kept waiting."""
+
+    def __init__(self, most: int) -> None:
+        self._most = self._steps = most
+        self._began = 0.0
+
+    def begin(self) -> int:
+        self._began = time.monotonic()
+        return self._steps
+
+    def end(self, moved: int) -> None:
+        rate = moved / (time.monotonic() - self._began + 1e-9)
+        self._steps = max(1, min(self._most, int(rate * LONGEST)))
+
+
 class Session:
     """One call of `learn`. The agent says by `at_boundary` whether its environment can be
     taken up again from where it is."""
@@ -28,6 +47,7 @@ class Session:
         self.agent, self.checkpoints = agent, checkpoints
         self._stack = ExitStack()
         self._asked_at: float | None = None
+        self.retried = 0  # faults that the run went on after
 
     def __enter__(self) -> Session:
         if self.checkpoints is not None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from surefoot.checkpoint import FaultPolicy, Session
+from surefoot.checkpoint.session import Pace
 from surefoot.checkpoint.stage import Fault
 from surefoot.errors import RunError
 from surefoot.neural.fused import run_compiled
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 Callback = Callable[["NeuralAgent", Finished], bool | None]
 """Called after each episode; returning False stops `learn`, as in SB3."""
 SLICE = 500  # most steps between two looks at the clock, evaluation, logs
-LONGEST = 0.5  # seconds that should take; a slow environment gets shorter stretches
 
 
 @dataclass
@@ -39,7 +38,6 @@ class Lesson:
     eval_every: int | None
     eval_episodes: int
     watch: Watch | None
-    retried: int = 0
     stopped: bool = False
 
 
@@ -72,16 +70,16 @@ def _stretches(agent: NeuralAgent, lesson: Lesson, bar: Any) -> None:
     watch, keeper = lesson.watch, lesson.session.checkpoints
     rhythms = [part.every for part in (watch, keeper) if part is not None]
     rhythms += [] if lesson.eval_every is None else [lesson.eval_every]
-    last, pace = agent.num_timesteps + lesson.steps, SLICE
+    last, pace = agent.num_timesteps + lesson.steps, Pace(SLICE)
     while agent.num_timesteps < last and not lesson.stopped:
-        done, began = agent.num_timesteps, time.monotonic()
-        stretch = min(last - done, pace, SLICE - done % SLICE)
+        done = agent.num_timesteps
+        stretch = min(last - done, pace.begin(), SLICE - done % SLICE)
         for every in rhythms:
             stretch = min(stretch, every - done % every)
         _run(agent, lesson, stretch, ended)
         moved = agent.num_timesteps - done
         bar.advance(moved)
-        pace = max(1, min(SLICE, int(moved * LONGEST / (time.monotonic() - began + 1e-9))))
+        pace.end(moved)
         _measure(agent, lesson)
         lesson.session.between()
 
@@ -136,11 +134,13 @@ def _handle(
         step = int(agent._state.carry.steps)
         total, length = float(broken.total), int(broken.length)
         tell(Finished(step, int(broken.number), total, length, 0.0))
-    if lesson.retried >= lesson.faults.retries:
+    if lesson.session.retried >= lesson.faults.retries:
         if lesson.session.checkpoints is not None:
             lesson.session.checkpoints.save(agent)
         raise fault
-    lesson.retried += 1
+    lesson.session.retried += 1
     agent.faults.append(str(fault))
-    warnings.warn(f"{fault}; retry {lesson.retried} of {lesson.faults.retries}", stacklevel=2)
+    warnings.warn(
+        f"{fault}; retry {lesson.session.retried} of {lesson.faults.retries}", stacklevel=2
+    )
     agent._stage.renew()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -12,24 +13,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from surefoot.checkpoint import Checkpoints, FaultPolicy, Session, Snapshot
+from surefoot.checkpoint.session import Pace
+from surefoot.checkpoint.stage import Fault, Stage, env_about, fault_policy
 from surefoot.errors import InputError, RunError, unknown
 from surefoot.explain import Explanation, explain
 from surefoot.mdp import ACTION_NAMES, TabularEnv, TabularMDP, decode, encode, flatten_discrete
-from surefoot.policies import Policy, policy_named, policy_text
-from surefoot.progress import Mode, progress
-from surefoot.saving import read_agent, write_agent
-from surefoot.tabular.algorithm import (
-    Memory,
-    Table,
-    Transition,
-    behave,
-    initial_table,
-    update,
-)
+from surefoot.neural.logs import RunLog
+from surefoot.policies import Policy, policy_named
+from surefoot.progress import Mode
+from surefoot.progress import progress as show_progress
+from surefoot.tabular import files
+from surefoot.tabular.algorithm import Table, behave, initial_table
 from surefoot.tabular.config import TabularConfig
-from surefoot.tabular.training import COUNTS, Run, advance, raise_faults, start_runs
+from surefoot.tabular.episodes import Episodes
+from surefoot.tabular.stepping import Walk, walk
+from surefoot.tabular.training import COUNTS, Run, advance, start_runs
 
-CHUNK = 500  # compiled steps between two looks of the host
+CHUNK = 500  # steps between two looks of the host
 Callback = Callable[["TabularAgent"], bool | None]  # return False to stop
 
 
@@ -56,7 +57,11 @@ class TabularAgent:
         self.config = dataclasses.replace(config or TabularConfig(), **options)
         self.seed = seed
         self.num_timesteps = 0
-        self.episodes: list[np.ndarray] = []
+        self.faults: list[str] = []  # what the run went on after
+        self._episodes = Episodes(len(COUNTS))
+        self._ended = 0  # step at which the last finished episode ended
+        self._book: RunLog | None = None  # while learning
+        self._logged: dict[str, int] | None = None  # how long the logs were at the checkpoint
         self._open(env)
         key_run, key_table, self._key = jax.random.split(jax.random.key(seed), 3)
         if self.mdp is not None:
@@ -65,16 +70,15 @@ class TabularAgent:
             assert self.env is not None
             sizes = self.env.num_states, self.env.num_actions
             self._table = initial_table(self.config, *sizes, key_table)
+            self._walk = Walk.fresh()
 
-    def _open(self, env: TabularMDP | gymnasium.Env | str) -> None:
+    def _open(self, given: TabularMDP | gymnasium.Env | str) -> None:
         self.mdp: TabularMDP | None = None
-        self.env = None
+        self._stage: Stage | None = None
+        self._process: str | None = None  # a digest of `mdp`, once it is needed
         self.action_names: tuple[str, ...] = ()
-        if isinstance(env, str):
-            try:
-                env = gymnasium.make(env)
-            except gymnasium.error.Error as error:
-                raise InputError(f"environment {env!r}: {error}") from None
+        env = _made(given)
+        self._env_about = None if isinstance(env, TabularMDP) else env_about(env)
         if isinstance(env, TabularMDP):
             self.mdp = env.to_jax()
         elif isinstance(env.unwrapped, TabularEnv):
@@ -82,9 +86,15 @@ class TabularAgent:
             if env.unwrapped.grid is not None:
                 self.action_names = tuple(ACTION_NAMES)
         else:
-            self.env = flatten_discrete(env)
-        size = self.mdp.num_actions if self.mdp is not None else self.env.num_actions  # type: ignore[union-attr]
+            remake = partial(_remade, given) if isinstance(given, str) else None
+            self._stage = Stage(flatten_discrete(env), self.seed, remake)
+        size = self.mdp.num_actions if self.mdp is not None else self.env.num_actions
         self.action_names = self.action_names or tuple(str(a) for a in range(size))
+
+    @property
+    def env(self) -> Any:
+        """The Gymnasium environment that is stepped; None where the run is compiled."""
+        return None if self._stage is None else self._stage.env
 
     @property
     def table(self) -> Table:
@@ -93,9 +103,14 @@ class TabularAgent:
         return jax.tree.map(lambda x: x[0], self._run.table)
 
     @property
+    def episodes(self) -> np.ndarray:
+        """One row of `COUNTS` for each finished episode."""
+        return self._episodes.rows
+
+    @property
     def episode_returns(self) -> np.ndarray:
         """Return of each finished episode, in order."""
-        return np.asarray([row[COUNTS.index("return")] for row in self.episodes])
+        return self.episodes[:, COUNTS.index("return")].copy()
 
     def learn(
         self,
@@ -103,69 +118,85 @@ class TabularAgent:
         callback: Callback | None = None,
         *,
         progress: bool = False,
+        log: str | Path | None = None,
+        checkpoints: Checkpoints | None = None,
+        on_fault: str | FaultPolicy = "stop",
     ) -> TabularAgent:
-        """Go on learning for this many steps; calls can follow each other."""
+        """Go on learning for this many steps; two calls equal one long one.
+
+        `log` is a directory for `episodes.csv`; `checkpoints` keeps the whole run on disk, on
+        Ctrl-C and SIGTERM too; `on_fault` says what to do about an environment that raises,
+        hangs or gives no number.
+        """
         if total_timesteps < 1:
             raise InputError(f"total_timesteps = {total_timesteps}: it must be at least one")
         mode: Mode = "auto" if progress else "silent"
-        if self.mdp is not None:
-            self._learn_compiled(total_timesteps, callback, mode)
-        else:
-            self._learn_stepped(total_timesteps, callback, mode)
+        policy, session = fault_policy(on_fault), Session(self, checkpoints)
+        book = None if log is None else RunLog(log, tables=files.log_tables(self))
+        if book is not None and self._logged is not None:
+            book.rewind(self._logged)
+        self._book, self._logged = book, None
+        try:
+            with show_progress(total_timesteps, "learning", "steps", mode=mode) as task, session:
+                self._learn(total_timesteps, callback, task, session, policy)
+        except Fault as fault:
+            raise RunError(str(fault), partial=self) from fault.__cause__
+        finally:
+            self._book = None
+            if book is not None:
+                book.close()
         return self
 
-    def _learn_compiled(self, total: int, callback: Callback | None, mode: Mode) -> None:
-        done = 0
-        with progress(total, "learning", unit="steps", mode=mode) as task:
-            while done < total:
-                steps = min(CHUNK, total - done)
-                assert self.mdp is not None
-                self._run = advance(self.config, self.mdp, None, steps, self._run)
-                raise_faults(self._run, range(1))
-                ended = int(self._run.episode[0])
-                self.episodes += list(np.asarray(self._run.episodes[0, :ended]))
-                zero = jnp.zeros_like(self._run.episode)
-                self._run = self._run._replace(episode=zero)
-                done += steps
-                self.num_timesteps += steps
-                task.advance(steps)
-                if callback is not None and callback(self) is False:
-                    return
+    def _learn(
+        self,
+        total: int,
+        callback: Callback | None,
+        task: Any,
+        session: Session,
+        policy: FaultPolicy,
+    ) -> None:
+        last, keeper, pace = self.num_timesteps + total, session.checkpoints, Pace(CHUNK)
+        while self.num_timesteps < last:
+            before = self.num_timesteps
+            steps = min(CHUNK, last - before)
+            if self.mdp is not None:
+                # Equal lengths, whatever the remainder: each length is a compilation.
+                self._advance(min(steps, keeper.every) if keeper is not None else steps)
+            else:
+                if keeper is not None:
+                    steps = min(steps, keeper.every - before % keeper.every)
+                walk(self, min(steps, pace.begin()), session, policy)
+                pace.end(self.num_timesteps - before)
+            task.advance(self.num_timesteps - before)
+            stop = callback is not None and callback(self) is False
+            session.between()
+            if stop:
+                return
 
-    def _learn_stepped(self, total: int, callback: Callback | None, mode: Mode) -> None:
-        assert self.env is not None
-        env = self.env
-        fresh = jax.jit(partial(_act, self.config))
-        follow = jax.jit(partial(_follow, self.config), donate_argnums=(0,))
-        tally = np.zeros(len(COUNTS), np.float32)
-        self._key, key = jax.random.split(self._key)
-        state, _ = env.reset(seed=self.seed if self.num_timesteps == 0 else None)
-        action = fresh(self._table, state, key)
-        clock = 0
-        with progress(total, "learning", unit="steps", mode=mode) as task:
-            for step in range(1, total + 1):
-                obs, reward, terminated, truncated, _ = env.step(int(action))
-                if not np.isfinite(reward):
-                    raise RunError(
-                        f"step {self.num_timesteps}, state {state}: reward {reward} is not finite"
-                    )
-                clock += 1
-                over = terminated or truncated or clock >= self.config.horizon
-                discount = self.config.gamma * (1.0 - terminated)
-                tally[:3] += reward, 1, terminated
-                start = env.reset()[0] if over else obs
-                self._key, key = jax.random.split(self._key)
-                seen = (state, action, reward, discount, obs, start, over)
-                self._table, action = follow(self._table, *seen, key)
-                self.num_timesteps += 1
-                state = start
-                if over:
-                    self.episodes.append(tally.copy())
-                    tally[:], clock = 0, 0
-                if step % CHUNK == 0 or step == total:
-                    task.advance(step - task.done)
-                    if callback is not None and callback(self) is False:
-                        return
+    def _advance(self, steps: int) -> None:
+        """A chunk of compiled steps, and the episodes that ended in it."""
+        assert self.mdp is not None
+        before = int(self._run.steps[0])
+        self._run = advance(self.config, self.mdp, None, steps, self._run)
+        done = int(self._run.episode[0])
+        self._finished(np.array(self._run.episodes[0, :done]))
+        self._run = self._run._replace(episode=jnp.zeros_like(self._run.episode))
+        fault = int(self._run.fault[0])
+        self.num_timesteps += steps if fault < 0 else fault - before
+        if fault >= 0:
+            name = self._env_about["id"] if self._env_about else "TabularMDP"
+            raise Fault(
+                f"{name}, seed {self.seed}, step {self.num_timesteps + 1}, state "
+                f"{int(self._run.state[0])}: the reward or the estimate made from it is not finite",
+                lasting=True,
+            )
+
+    def _finished(self, rows: np.ndarray) -> None:
+        """Note finished episodes `[E, F]`."""
+        if len(rows) and self._book is not None:
+            self._book.rows("episodes", files.log_rows(self, rows))
+        self._episodes.extend(rows)
+        self._ended += int(rows[:, COUNTS.index("steps")].sum())
 
     def return_distribution(self, obs: Any) -> np.ndarray:
         """Particles `[A, N]`, ascending, of a state."""
@@ -197,43 +228,50 @@ class TabularAgent:
         z, policy = self.table.z[index], self._policy("evaluation")
         return explain(z, policy, key, mask=self._mask(index), names=self.action_names)
 
-    def save(self, path: Any) -> None:
+    # --- files ---------------------------------------------------------------------------
+
+    @property
+    def at_boundary(self) -> bool:
+        """Whether the run can be taken up again from where it is."""
+        if self._stage is None or not self._stage.reseeds:
+            return True
+        return not self._walk.begun or self._walk.clock == 0
+
+    def snapshot(self, *, cut: bool = False) -> Snapshot:
+        """Everything the run is made of, in memory of its own; `Checkpoints` writes it."""
+        return files.snapshot(self, cut)
+
+    def save(self, path: str | Path) -> None:
         """Everything the agent has learned and its settings, without pickle."""
-        settings = dataclasses.asdict(self.config) | {
-            name: value if isinstance(value, str) else policy_text(value)
-            for name in ("behaviour", "target", "evaluation")
-            for value in [getattr(self.config, name)]
-        }
-        about = {
-            "config": settings,
-            "seed": self.seed,
-            "num_timesteps": self.num_timesteps,
-            "action_names": self.action_names,
-        }
-        table = self.table
-        arrays = {"z": table.z, "target_action": table.target_action, "visits": table.visits}
-        arrays |= {f"memory.{name}": value for name, value in table.memory._asdict().items()}
-        write_agent(path, "tabular", arrays, about)
+        files.save(self, path)
 
     @classmethod
-    def load(cls, path: Any, env: TabularMDP | gymnasium.Env | str) -> TabularAgent:
-        """The agent as it was saved; learning goes on from its table in `env`."""
-        arrays, about = read_agent(path, "tabular")
-        agent = cls(env, TabularConfig(**about["config"]), seed=about["seed"])
-        given = {name: jnp.asarray(value) for name, value in arrays.items()}
-        try:
-            memory = Memory(*(given[f"memory.{name}"] for name in Memory._fields))
-            table = Table(given["z"], given["target_action"], memory, given["visits"])
-        except KeyError as error:
-            raise InputError(f"{path}: {error.args[0]} is missing") from None
-        if jax.tree.map(jnp.shape, agent.table) != jax.tree.map(jnp.shape, table):
-            raise InputError(f"{path}: its table does not fit the environment")
-        agent.num_timesteps = about["num_timesteps"]
-        if agent.mdp is None:
-            agent._table = table
-        else:
-            agent._run = agent._run._replace(table=jax.tree.map(lambda x: x[None], table))
-        return agent
+    def load(
+        cls,
+        path: str | Path,
+        env: TabularMDP | gymnasium.Env | str | None = None,
+        **options: Any,
+    ) -> TabularAgent:
+        """The agent as it was saved; learning goes on from its table in a new episode.
+
+        `env` is needed where it had no registered name; `options` replace settings.
+        """
+        return files.load(cls, path, env, options)
+
+    @classmethod
+    def resume(
+        cls,
+        place: str | Path,
+        env: TabularMDP | gymnasium.Env | str | None = None,
+        **options: Any,
+    ) -> TabularAgent:
+        """The run of a checkpoint, or of a directory's newest one, exactly where it was.
+
+        `resume(...).learn(n)` equals, bit for bit, `n` more steps of the run that was cut off.
+        """
+        return files.resume(cls, place, env, options)
+
+    # --- within --------------------------------------------------------------------------
 
     def _policy(self, which: str) -> Policy:
         return policy_named(getattr(self.config, which))
@@ -256,28 +294,14 @@ class TabularAgent:
         return jnp.asarray(self.mdp.mask)[state]
 
 
-def _act(config: TabularConfig, table: Table, state: Any, key: jax.Array) -> jax.Array:
-    return behave(config)(table.z[state], key, assume_sorted=True)
+def _made(env: TabularMDP | gymnasium.Env | str) -> TabularMDP | gymnasium.Env:
+    if not isinstance(env, str):
+        return env
+    try:
+        return gymnasium.make(env)
+    except gymnasium.error.Error as error:
+        raise InputError(f"environment {env!r}: {error}") from None
 
 
-def _follow(
-    config: TabularConfig,
-    table: Table,
-    state: Any,
-    action: Any,
-    reward: Any,
-    discount: Any,
-    obs: Any,
-    start: Any,
-    over: Any,
-    key: jax.Array,
-) -> tuple[Table, jax.Array]:
-    """Learn from one transition and choose the next action, in one compiled call."""
-    key_act, key_target = jax.random.split(key)
-    taken = _act(config, table, obs, key_act) if config.on_policy else action
-    seen = Transition(state, action, jnp.float32(reward), jnp.float32(discount), obs, taken)
-    table = update(config, table, seen, None, key_target, jnp.asarray(True))
-    action = _act(config, table, start, key_act)
-    if config.on_policy:
-        action = jnp.where(over, action, taken)
-    return table, action
+def _remade(env: str) -> Any:
+    return flatten_discrete(gymnasium.make(env))
