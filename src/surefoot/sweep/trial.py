@@ -1,0 +1,135 @@
+"""One trial of a sweep: what it is, the key it is known by, and running it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+
+import surefoot.mdp  # noqa: F401  (registers the cliffs with Gymnasium)
+from surefoot.errors import InputError, unknown
+from surefoot.files import plain
+from surefoot.neural.config import NeuralConfig
+from surefoot.policies import Policy
+from surefoot.policies.named import policy_text
+from surefoot.tabular.config import TabularConfig
+
+CONFIGS: dict[str, type[Any]] = {"neural": NeuralConfig, "tabular": TabularConfig}
+FORMAT = 1
+ENV = "env."  # settings with this prefix are arguments of the environment
+
+
+@dataclass(frozen=True)
+class SweepTrial:
+    """One training from scratch, evaluated along its way."""
+
+    kind: str
+    """neural or tabular."""
+    env: str
+    """A Gymnasium id."""
+    env_options: tuple[tuple[str, Any], ...]
+    """Arguments for `gymnasium.make`."""
+    config: Any
+    """`NeuralConfig` or `TabularConfig`."""
+    seed: int
+    steps: int
+    """Environment steps of training."""
+    evaluations: int = 1
+    """Evaluations, evenly spaced; the last one, at the end, is the result."""
+    eval_episodes: int = 20
+    """Episodes of each evaluation."""
+    compiled: bool = False
+    """Run the environment inside the compiled loop (neural; CartPole-v1 and MountainCar-v0)."""
+
+    def canonical(self) -> dict[str, Any]:
+        """All that the result depends on, in plain words, defaults included."""
+        told = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        settings = {
+            f.name: policy_text(value) if isinstance(value, Policy) else value
+            for f in dataclasses.fields(self.config)
+            for value in [getattr(self.config, f.name)]
+        }
+        options = {"env_options": dict(self.env_options), "config": settings, "format": FORMAT}
+        return plain(told | options)
+
+    @property
+    def key(self) -> str:
+        """The same for the same trial on every machine and in every year."""
+        text = json.dumps(self.canonical(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+OWN = ("kind", "env", "steps", "evaluations", "eval_episodes", "compiled")
+
+
+def make_trial(settings: Mapping[str, Any], seed: int) -> SweepTrial:
+    """A trial from flat settings: those of `SweepTrial`, of the agent, and `env.NAME`."""
+    kind = settings.get("kind", "neural")
+    if kind not in CONFIGS:
+        raise unknown("kind of trial", kind, CONFIGS)
+    hints = typing.get_type_hints(CONFIGS[kind])
+    own: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    config: dict[str, Any] = {}
+    for name, value in settings.items():
+        if name in OWN:
+            own[name] = value
+        elif name.startswith(ENV):
+            options[name.removeprefix(ENV)] = tuple(value) if isinstance(value, list) else value
+        elif name in hints:
+            config[name] = _fitting(hints[name], value)
+        else:
+            raise unknown(f"setting of a {kind} trial", name, (*OWN, f"{ENV}NAME", *hints))
+    for name in ("env", "steps"):
+        if name not in own:
+            raise InputError(f"a sweep needs {name}: --{name}, or {name} in its [base]")
+    _check_own(own, seed)
+    try:
+        made = CONFIGS[kind](**config)
+    except TypeError as error:  # a text where a number belongs
+        raise InputError(f"{config}: {error}") from None
+    pairs = tuple(sorted(options.items()))
+    return SweepTrial(
+        own.pop("kind", "neural"), own.pop("env"), pairs, made, seed, own.pop("steps"), **own
+    )
+
+
+def _check_own(own: Mapping[str, Any], seed: int) -> None:
+    for name in ("steps", "evaluations", "eval_episodes"):
+        value = own.get(name, 1)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise InputError(f"{name} = {value!r}: it must be a whole number, at least 1")
+    if own["steps"] < own.get("evaluations", 1):
+        raise InputError(f"evaluations = {own['evaluations']}: more than steps = {own['steps']}")
+    if not isinstance(own["env"], str):
+        raise InputError(f"env = {own['env']!r}: the id of a Gymnasium environment is wanted")
+    if not isinstance(own.get("compiled", False), bool):
+        raise InputError(f"compiled = {own['compiled']!r}: it must be true or false")
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise InputError(f"seed = {seed!r}: it must be a whole number from 0 to 2^32 - 1")
+
+
+def _fitting(hint: Any, value: Any) -> Any:
+    """1 and 1.0 are one setting, and must have one key; lists of a file are tuples."""
+    if isinstance(value, list | tuple):
+        inner = [kind for kind in typing.get_args(hint) if typing.get_args(kind)] or [hint]
+        kinds = typing.get_args(inner[0]) or (Any,)
+        return tuple(_fitting(kinds[0], v) for v in value)
+    if type(value) is int and float in (hint, *typing.get_args(hint)):
+        return float(value)
+    return value
+
+
+def make_env(trial: SweepTrial) -> gymnasium.Env[Any, Any]:
+    try:
+        return gymnasium.make(trial.env, **dict(trial.env_options))
+    except gymnasium.error.Error as error:
+        raise InputError(f"environment {trial.env!r}: {' '.join(str(error).split())}") from None
+    except TypeError as error:  # an argument the environment does not have
+        raise InputError(f"environment {trial.env!r}: {error}") from None
