@@ -3,7 +3,8 @@
 The Python blocks of a page run one after the other in one namespace and one empty directory, as a
 reader would run them; those that import a library which need not be installed stand alone, and are
 skipped where it is missing. `surefoot` commands are run where they are quick and what they read is
-there, and else parsed by the command's own parser: an option that is gone fails.
+there, and else parsed by the command's own parser: an option that is gone fails. Blocks of the
+language `output` show what was printed before them.
 """
 
 import re
@@ -70,12 +71,16 @@ def is_quick(words: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("page", CHAINS, ids=page_id)
-def test_page_runs(page, tmp_path, monkeypatch, parse_only):
+def test_page_runs(page, tmp_path, monkeypatch, parse_only, capsys):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__docs__"}
+    printed = ""
     for block in blocks_of(page):
         if block.title:
             Path(block.title).write_text(block.text)
+        elif block.language == "output":
+            missing = [line for line in block.text.splitlines() if line not in printed]
+            assert not missing, f"{block.where}: never printed"
         elif block.language == "python" and not block.needs:
             # Padded, so that a traceback names the line of the page.
             code = "\n" * block.line + block.text
@@ -85,6 +90,7 @@ def test_page_runs(page, tmp_path, monkeypatch, parse_only):
                 assert main(words) == 0, block.where
             else:
                 parse_only(words)
+        printed += capsys.readouterr().out
 
 
 @pytest.mark.slow  # for the imports of those libraries alone

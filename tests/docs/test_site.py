@@ -15,7 +15,8 @@ import pytest
 import surefoot as sf
 
 ROOT = Path(__file__).resolve().parents[2]
-DIRECTIVES = re.findall(r"^::: ([\w.]+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+PAGE = (ROOT / "docs" / "api.md").read_text()
+DIRECTIVES = re.findall(r"^::: ([\w.]+)$", PAGE, re.MULTILINE)
 PUBLIC = [name for name in sf.__all__ if name != "__version__"]
 HAS_MKDOCS = subprocess.run([sys.executable, "-c", "import mkdocs, mkdocstrings"]).returncode == 0
 
@@ -34,6 +35,13 @@ def test_public_name_is_in_the_reference(name):
         assert any(f"{each}.".startswith(f"{home}.") for each in DIRECTIVES)
     else:
         assert home in DIRECTIVES or value.__module__ in DIRECTIVES
+
+
+def test_table_of_names_is_complete():
+    named = dict(re.findall(r"\[`sf\.(\w+)`\](\S+?)(?=,| \|)", PAGE))
+    assert sorted(named) == sorted(PUBLIC)
+    for name, target in named.items():
+        assert target == f"[{home_of(name)}]" or inspect.ismodule(getattr(sf, name)), name
 
 
 @pytest.fixture(scope="module")
