@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:  # what a type checker and an editor see; `_HOME` is the same for the interpreter
     from surefoot import adapters, dominance, mdp, particles, policies, transport
+    from surefoot.checkpoint import Checkpoints, load, resume
     from surefoot.comparing import Comparison, compare, compare_file
     from surefoot.dominance import (
         almost_ssd_ratio,
@@ -31,7 +32,8 @@ if TYPE_CHECKING:  # what a type checker and an editor see; `_HOME` is the same 
         ssd_dominates,
         violation,
     )
-    from surefoot.errors import InputError, RunError, SurefootError
+    from surefoot.errors import InputError, Interrupted, RunError, SurefootError
+    from surefoot.evaluating import evaluate
     from surefoot.explain import Explanation
     from surefoot.mdp import TabularMDP
     from surefoot.neural import NeuralAgent, NeuralConfig
@@ -56,12 +58,14 @@ if TYPE_CHECKING:  # what a type checker and an editor see; `_HOME` is the same 
         Wang,
     )
     from surefoot.tabular import TabularAgent, TabularConfig
+    from surefoot.training import Training, train
     from surefoot.transport import jko_flow, proximal_loss, proximal_step, sinkhorn
 
 __all__ = [
     "CPW",
     "SSD",
     "CVaR",
+    "Checkpoints",
     "Comparison",
     "DecidedBy",
     "Decision",
@@ -69,6 +73,7 @@ __all__ = [
     "Explore",
     "Greedy",
     "InputError",
+    "Interrupted",
     "MeanVariance",
     "NeuralAgent",
     "NeuralConfig",
@@ -78,6 +83,7 @@ __all__ = [
     "TabularAgent",
     "TabularConfig",
     "TabularMDP",
+    "Training",
     "Wang",
     "__version__",
     "adapters",
@@ -91,16 +97,20 @@ __all__ = [
     "dominance",
     "dominance_matrix",
     "dominant_set",
+    "evaluate",
     "fsd_dominates",
     "jko_flow",
+    "load",
     "mdp",
     "particles",
     "policies",
     "proximal_loss",
     "proximal_step",
     "quantile",
+    "resume",
     "sinkhorn",
     "ssd_dominates",
+    "train",
     "transport",
     "violation",
     "wasserstein",
@@ -108,16 +118,19 @@ __all__ = [
 
 _MODULES = ("adapters", "dominance", "mdp", "particles", "policies", "transport")
 _NAMES = {
+    "checkpoint": "Checkpoints load resume",
     "comparing": "Comparison compare compare_file",
     "dominance": "almost_ssd_ratio dominance_matrix dominant_set fsd_dominates ssd_dominates "
     "violation",
-    "errors": "InputError RunError SurefootError",
+    "errors": "InputError Interrupted RunError SurefootError",
+    "evaluating": "evaluate",
     "explain": "Explanation",
     "mdp": "TabularMDP",
     "neural": "NeuralAgent NeuralConfig",
     "particles": "cumulative_cdf cumulative_quantile cvar dispersion_space quantile wasserstein",
     "policies": "CPW SSD CVaR DecidedBy Decision Explore Greedy MeanVariance Policy Wang",
     "tabular": "TabularAgent TabularConfig",
+    "training": "Training train",
     "transport": "jko_flow proximal_loss proximal_step sinkhorn",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from surefoot.cli.options import parse
+from surefoot.cli.options import own_modules, parse
 from surefoot.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from surefoot.evaluating import Evaluated
 
 TEXT = "Let several policies act on what one agent has learned, in the same episodes."
@@ -46,8 +45,6 @@ def main(words: list[str]) -> int:
         raise InputError("evaluate: name an agent or a run directory (surefoot evaluate --help)")
     if options.seed < 0:
         raise InputError(f"seed = {options.seed}: it must not be negative")
-    from rich.console import Console
-
     from surefoot.comparing import compare, save_comparison
     from surefoot.comparing.directory import check_directory
     from surefoot.evaluating import evaluate
@@ -63,7 +60,7 @@ def main(words: list[str]) -> int:
         agent, options.policy, env=options.env, episodes=options.episodes, seed=options.seed,
         show=True,
     )  # fmt: skip
-    Console().print(table(found, options))
+    show(found, options)
     returns = {one.policy: one.returns for one in found}
     source = f"{options.episodes} episodes with {portable_path(options.agent)}"
     comparison = None
@@ -80,33 +77,47 @@ def main(words: list[str]) -> int:
 def load_any(place: Path, env: str | None) -> Any:
     """The agent of a file, or of a run directory: as it was at the end, or at its last checkpoint.
 
-    For a checkpoint the environment must be made again as well; `env` overrides its id.
+    The environment is that of the run, by the name it was given there, unless `env` is one.
     """
     from surefoot.checkpoint import load, resume
+    from surefoot.experiments.store import RunDir
 
     if not place.exists():
         raise InputError(f"{place}: there is no such file or directory")
     if place.is_dir():
+        config = RunDir.open(place).read_config()
+        if env is None and not config.get("env_options"):
+            env = config.get("env")
+        own_modules(env)
         final = place / "agent.safetensors"
         return load(final, env) if final.is_file() else resume(place, env)
+    own_modules(env)
     return resume(place, env) if place.name.startswith("step-") else load(place, env)
 
 
-def table(found: tuple[Evaluated, ...], options: Options) -> Table:
+def show(found: tuple[Evaluated, ...], options: Options) -> None:
+    from rich import box
+    from rich.console import Console
     from rich.table import Table
 
     from surefoot.evaluating import CVAR_LEVELS
 
-    made = Table(title=f"{options.episodes} episodes each, 95 % intervals")
     tails = [f"CVaR {level:g}" for level in CVAR_LEVELS]
-    for column in ("policy", "mean return", "deviation", *tails, "steps", "decided by"):
-        made.add_column(column)
+    title = f"{options.episodes} episodes each, 95 % intervals"
+    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("policy", "mean return", "deviation", *tails, "steps"):
+        table.add_column(column)
     for one in found:
-        shares = ", ".join(f"{name} {share:.0%}" for name, share in one.decided.items())
         cells = [str(one.cvar(level, options.seed)) for level in CVAR_LEVELS]
         steps = f"{one.lengths.mean():.4g}"
-        made.add_row(one.policy, str(one.mean), f"{one.deviation:.4g}", *cells, steps, shares)
-    return made
+        table.add_row(one.policy, str(one.mean), f"{one.deviation:.4g}", *cells, steps)
+    console = Console(width=None if sys.stdout.isatty() else 110)
+    console.print(table)
+    for one in found:
+        shares = ", ".join(
+            f"{name.replace('_', '-')} {share:.1%}" for name, share in one.decided.items()
+        )
+        console.print(f"{one.policy} decided by {shares}", highlight=False)
 
 
 def _save(

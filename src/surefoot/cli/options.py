@@ -8,6 +8,8 @@ names in the file are those of the command line.
 from __future__ import annotations
 
 import dataclasses
+import os
+import sys
 import tomllib
 import types
 import typing
@@ -25,7 +27,7 @@ TRUE, FALSE = ("true", "True", "1"), ("false", "False", "0")
 
 def parse(kind: type[Options], words: list[str], prog: str, description: str) -> Options:
     """Read `--config FILE.toml` first, then let the other words override it."""
-    rest, source = _take_config(words)
+    rest, source = take_config(words)
     own = {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
     rest = _spell_flags(kind, rest)
     rest, printing = (rest, False) if "print_config" in own else _take_flag(rest, "--print-config")
@@ -196,7 +198,13 @@ def _take_flag(words: list[str], flag: str) -> tuple[list[str], bool]:
     return rest, given not in FALSE
 
 
-def _take_config(words: list[str]) -> tuple[list[str], Path | None]:
+def own_modules(env_id: object) -> None:
+    """An environment `module:Id` of your own is looked for in the working directory too."""
+    if isinstance(env_id, str) and ":" in env_id and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+
+
+def take_config(words: list[str]) -> tuple[list[str], Path | None]:
     rest = list(words)
     for i, word in enumerate(rest):
         if word == "--config":

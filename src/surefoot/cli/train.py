@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
-import os
-import sys
 import textwrap
 import tomllib
 import typing
@@ -15,7 +13,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import tyro
 
-from surefoot.cli.options import _take_config, parse, read_toml
+from surefoot.cli.options import own_modules, parse, read_toml, take_config
 from surefoot.errors import InputError, unknown
 
 TEXT = (
@@ -86,9 +84,15 @@ def main(words: list[str]) -> int:
     def hooks(directory: Path) -> list[Any]:
         return _hooks(options, directory, training)
 
-    agent = train(
-        training, out, existing=options.existing, hooks=hooks, on_fault=options.on_fault, show=True
-    )
+    try:
+        agent = train(
+            training, out, existing=options.existing, hooks=hooks, on_fault=options.on_fault,
+            show=True,
+        )  # fmt: skip
+    except InputError as error:
+        if "another configuration" in str(error):
+            raise InputError(f"{error}; choose another --out, or --existing overwrite") from None
+        raise
     _tell(training, out, agent)
     return 0
 
@@ -133,14 +137,13 @@ def _hooks(options: Any, out: Path, training: Any) -> list[Any]:
 
 def agent_kind(words: list[str]) -> str:
     """neural or tabular: as `--agent` says, or as the environment's observations ask for."""
-    rest, source = _take_config(words)
+    rest, source = take_config(words)
     stored = {} if source is None else read_toml(source)
     said = _after(rest, "--agent") or stored.get("agent", "auto")
     if said not in KINDS:
         raise unknown("agent", said, KINDS)
     env_id = _positional(rest) or stored.get("env")
-    if isinstance(env_id, str) and ":" in env_id and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # modules of your own are looked for here first
+    own_modules(env_id)
     if said != "auto" or not isinstance(env_id, str):
         return "neural" if said == "auto" else said
     from surefoot.evaluating import made_env
