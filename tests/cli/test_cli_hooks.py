@@ -1,0 +1,77 @@
+"""TensorBoard and Weights & Biases, for real where they are installed."""
+
+import json
+import sys
+
+import pytest
+
+from surefoot.cli import main
+
+WORDS = [
+    "train",
+    "CartPole-v1",
+    "--compiled",
+    "--steps",
+    "400",
+    "--hidden",
+    "8",
+    "--particles",
+    "2",
+]
+WORDS += ["--loss", "qr", "--eval-every", "200", "--eval-episodes", "2"]
+
+
+@pytest.mark.filterwarnings("ignore")  # of the libraries under torch and tensorboard
+def test_tensorboard_gets_the_scalars(tmp_path):
+    reader = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator",
+        reason="tensorboard is missing: `make peers` installs it",
+    )
+    pytest.importorskip("torch", reason="torch is missing: `make torch` installs it")
+    assert main([*WORDS, "--tensorboard", "--out", str(tmp_path)]) == 0
+    found = reader.EventAccumulator(str(tmp_path / "tensorboard"))
+    found.Reload()
+    names = {"episode/return", "episode/length", "train/loss", "evaluation/return"}
+    assert names <= set(found.Tags()["scalars"])
+    rows = (tmp_path / "episodes.csv").read_text().splitlines()[1:]
+    told = [(s.step, s.value) for s in found.Scalars("episode/return")]
+    assert told == [(int(row.split(",")[0]), float(row.split(",")[2])) for row in rows]
+    assert [s.step for s in found.Scalars("evaluation/return")] == [200, 400]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tabular_runs_tell_their_returns_too(tmp_path):
+    reader = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator",
+        reason="tensorboard is missing: `make peers` installs it",
+    )
+    pytest.importorskip("torch", reason="torch is missing: `make torch` installs it")
+    words = ["train", "FrozenLake-v1", "--steps", "300", "--memory", "4", "--tensorboard"]
+    assert main([*words, "--eval-every", "150", "--out", str(tmp_path)]) == 0
+    found = reader.EventAccumulator(str(tmp_path / "tensorboard"))
+    found.Reload()
+    rows = (tmp_path / "episodes.csv").read_text().splitlines()[1:]
+    assert len(found.Scalars("episode/return")) == len(rows)
+    assert found.Scalars("evaluation/return")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_weights_and_biases_offline(tmp_path, monkeypatch):
+    pytest.importorskip("wandb", reason="wandb is missing: pip install wandb")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    assert main([*WORDS, "--wandb", "surefoot-test", "--out", str(tmp_path)]) == 0
+    (run,) = (tmp_path / "wandb").glob("offline-run-*")
+    (log,) = run.glob("run-*.wandb")
+    content = log.read_bytes()
+    assert b"episode/return" in content
+    assert b"evaluation/return" in content
+    assert json.loads((tmp_path / "summary.json").read_text())["steps"] == 400
+
+
+def test_what_is_not_installed_is_said(tmp_path, capsys, monkeypatch):
+    for name in ("torch.utils.tensorboard", "tensorboardX", "wandb"):
+        monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
+    assert main([*WORDS, "--tensorboard", "--out", str(tmp_path / "a")]) == 2
+    assert "needs tensorboardX, or torch with tensorboard" in capsys.readouterr().err
+    assert main([*WORDS, "--wandb", "x", "--out", str(tmp_path / "b")]) == 2
+    assert "pip install wandb" in capsys.readouterr().err
