@@ -138,7 +138,7 @@ def cvar_levels() -> Any:
     taken = [int(sf.CVaR(alpha=float(a))(z, key)) for a in (edges[1:] + edges[:-1]) / 2]
     for name, action in (("A", 0), ("B", 1)):
         at = edges[:-1][np.equal(taken, action)]
-        ax.bar(at, 0.4, 1 / 40, bottom=0.3, align="edge", color=LOOKS[action][0])
+        ax.barh(0.5, len(at) / 40, 0.4, left=at[0], color=LOOKS[action][0])
         ax.text(at.mean() + 1 / 80, 0.5, f"CVaR takes {name}", color="white", ha="center",
                 va="center", fontsize=9.5, fontweight="bold")  # fmt: skip
     swap = edges[int(np.argmax(taken))]
