@@ -159,8 +159,8 @@ from pathlib import Path
 driver, out = sys.argv[1], Path(sys.argv[2])
 while not list(out.glob("results/*.json")):
     time.sleep(0.02)
-listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", driver], capture_output=True, text=True)
-workers = [line.split()[0] for line in listed.stdout.splitlines() if "loky" in line]
+listed = subprocess.check_output(["ps", "-o", "pid=,args=", "--ppid", driver], text=True)
+workers = [line.split()[0] for line in listed.splitlines() if "popen_loky" in line]
 os.kill(int(workers[-1]), signal.SIGKILL)
 """
 
