@@ -77,7 +77,7 @@ def _pairs(told: Mapping[str, Any], order: int) -> Table:
             v["a"],
             v["b"],
             RELATIONS.get(v["relation"], v["relation"]),
-            Badge(RELATIONS.get(v["finding"], v["finding"]), _tone(v)),
+            Badge(RELATIONS.get(v["finding"], v["finding"]), _tone(v["finding"])),
             f"{v['test']['p_value']:.3g}",
             f"{v['adjusted_p']:.3g}",
         ]
@@ -87,11 +87,10 @@ def _pairs(told: Mapping[str, Any], order: int) -> Table:
     return Table(tuple(header), tuple(rows), ORDER_TITLES[order])
 
 
-def _tone(verdict: Mapping[str, Any]) -> str:
-    """Good where the sample supports what it shows, half where it is too small to tell."""
-    if verdict["finding"] == "undecided":
-        return "half"
-    return "good" if verdict["supported"] else "bad"
+def _tone(finding: str) -> str:
+    """From the side of a."""
+    tones = {"dominates": "good", "dominated": "bad", "undecided": "half"}
+    return tones.get(finding, "none")
 
 
 def _method(told: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from surefoot.report.comparison import comparison_parts
 from surefoot.report.parts import Badge, Facts, Note, Page, Part, Section, Table
 from surefoot.report.run import MISFITS, Builder, Run, figures_of
 from surefoot.report.training import is_training, training_parts
+from surefoot.stats import Interval
 
 TONES = {"reproduced": "good", "partly": "half", "not reproduced": "bad", "not testable": "none"}
 HEADER = ("claim", "the paper says", "measured, with 95 % interval", "verdict", "why")
@@ -66,7 +67,7 @@ def section_of(path: Path) -> Section:
     if (path / "comparison.json").is_file():
         return Section(f"Comparison: {_name(path)}", (*comparison_of(path), *_source(path, config)))
     kind = experiment_of(config)
-    if kind is None and is_training(path):
+    if config.get("kind") == "training" or (kind is None and is_training(path)):
         return training_section(path, config)
     run = Run(RunDir.open(path), _name(path))
     parts = [*_state(path), *_claims(path), *figures_of(run, builders_of(kind, run))]
@@ -76,7 +77,7 @@ def section_of(path: Path) -> Section:
 
 def experiment_of(config: Mapping[str, Any]) -> str | None:
     for name, mark in MARKS.items():
-        if mark in config and "loss" not in config:  # a training has one loss
+        if mark in config:
             return name
     return "figures" if set(config) == THEORY else None
 
@@ -154,13 +155,12 @@ def comparison_of(path: Path) -> list[Part]:
 
 
 def training_section(path: Path, config: Mapping[str, Any]) -> Section:
-    env = config.get("env") or config.get("env_id")
-    title = f"Training: {_name(path)}"
-    told = [f"{name} {config[name]}" for name in ("loss", "behaviour", "seed") if name in config]
-    lead = ", ".join([*([str(env)] if env else []), *told])
-    seed = config.get("seed")
-    parts = training_parts(path, seed if isinstance(seed, int) and seed >= 0 else 0)
-    return Section(title, (*_state(path), *parts, *_source(path, config)), lead)
+    env = str(config["env"]) if "env" in config else ""
+    names = ("agent", "loss", "particles", "behaviour", "evaluation", "steps", "seed")
+    told = [f"{name} {config[name]}" for name in names if name in config]
+    parts = training_parts(path, config)
+    title = f"Training: {_name(path)}" + (f" on {env}" if env else "")
+    return Section(title, (*_state(path), *parts, *_source(path, config)), ", ".join(told))
 
 
 # --- what all have -------------------------------------------------------------------------
@@ -219,9 +219,18 @@ def _overview(inner: list[Path], sections: list[Section]) -> Section:
             claims = _read_claims(path)
         except InputError:
             claims = ()
-        rows.append((section.title, section.lead, tally(claims) if claims else "no claims"))
-    table = Table(("run", "what it is", "claims of the paper"), tuple(rows))
+        rows.append((section.title, section.lead, tally(claims) if claims else _outcome(path)))
+    table = Table(("run", "what it is", "what came out"), tuple(rows))
     return Section("Overview", (table,))
+
+
+def _outcome(path: Path) -> str:
+    """Of a training: the return it ended with."""
+    try:
+        told = _object(path / "summary.json")
+        return f"evaluation return {Interval.from_dict(told['evaluation_return'])}"
+    except (InputError, *MISFITS):
+        return ""
 
 
 def _safely(path: Path) -> Section:

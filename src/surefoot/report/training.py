@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,36 +16,58 @@ from surefoot.explain_agent import action_names, env_of, initial_obs, open_agent
 from surefoot.mdp.cliffs import CliffGrid, noisy_states
 from surefoot.policies import policy_named
 from surefoot.report import explorer
-from surefoot.report.charts import axes, between, line, looks_of, numbers
+from surefoot.report.charts import axes, between, line, looks_of, numbers, rgba
 from surefoot.report.explorer import Learned, Place
 from surefoot.report.parts import AbsentError, Chart, Explorer, Key, Note, Panel, Part, one
 from surefoot.report.run import MISFITS
 
 FILES = ("episodes.csv", "evaluations.csv", "distributions.csv", "agent.safetensors", "checkpoints")
 TRAINING, EVALUATION = Style(BLUE, "o", "-"), Style(VERMILION, "s", "--")
+AUTHORITIES = {  # as in the risky cliff's figures
+    "dominance": "#0072B2", "score": "#56B4E9", "tie_break": "#E69F00", "fallback": "#CC79A7",
+    "exploration": "#BBBBBB",
+}  # fmt: skip
 MOST_POINTS = 1500  # of a curve: finer than a pixel
 MOST_STATES = 600  # of a table that is shown state by state
+
+
+class UntoldError(AbsentError):
+    """Nothing of the kind was asked for: not worth a sentence."""
 
 
 def is_training(path: Path) -> bool:
     return any((path / name).exists() for name in FILES)
 
 
-def training_parts(path: Path, seed: int) -> list[Part]:
+def training_parts(path: Path, config: Mapping[str, Any]) -> list[Part]:
     parts: list[Part] = []
+    seed = config.get("seed")
+    start = seed if isinstance(seed, int) and seed >= 0 else 0
+    agent, why = _agent(path)
     for what, build in (
         ("The learning curve", lambda: learning(path)),
-        ("What was watched", lambda: watched(path)),
-        ("The agent's decisions", lambda: decisions(path, seed)),
+        ("Who decided", lambda: authorities(path)),
+        ("What was watched", lambda: watched(path, agent, config.get("watch"))),
+        ("The agent's decisions", lambda: decisions(path, agent, why, start)),
     ):
         try:
             parts.append(build())
+        except UntoldError:
+            continue
         except InputError as error:
-            parts.append(Note(f"{what} is not shown: {error}.", "quiet"))
+            parts.append(Note(f"{what}: not shown, because {error}.", "quiet"))
         except MISFITS as error:
-            parts.append(Note(f"{what} is not shown: what is stored does not fit ({error!r}).",
-                              "quiet"))  # fmt: skip
+            told = f"{what}: not shown, because what is stored does not fit ({error!r})."
+            parts.append(Note(told, "quiet"))
     return parts
+
+
+def _agent(path: Path) -> tuple[Any, str]:
+    """The agent, or None and why it cannot be had."""
+    try:
+        return open_agent(path), ""
+    except InputError as error:
+        return None, f"the agent cannot be opened ({error})"
 
 
 def read_csv(path: Path) -> dict[str, np.ndarray]:
@@ -76,16 +98,29 @@ def learning(path: Path) -> Chart:
     if (path / "evaluations.csv").is_file():
         main += list(_evaluations(read_csv(path / "evaluations.csv")))
         legend.append(Key("evaluation", VERMILION, "dash", "square"))
-    panels = [Panel("Return", tuple(main), axes("environment steps", "return per episode"), 360)]
+    panels = [Panel("Return", tuple(main), _axes("return per episode", episodes["return"]), 360)]
     for name, label in (("length", "steps per episode"), ("loss", "mean loss of an episode")):
         if name in episodes and np.isfinite(episodes[name]).any():
             traces = tuple(_curve(step, episodes[name]))
-            panels.append(Panel(name.capitalize(), traces, axes("environment steps", label), 360))
+            panels.append(Panel(name.capitalize(), traces, _axes(label, episodes[name]), 360))
     window = _window(len(step))
-    caption = f"Dots: single episodes of {len(step):,}. Line: mean of {window} episodes."
+    caption = (
+        f"Dots: single episodes of {len(step):,}. Line: mean of {window} episodes. Single wild "
+        "episodes may lie outside the frame: double-click to see all."
+    )
     if len(legend) > 1:
         caption += " Evaluation: mean, and the range of its episodes."
     return Chart("learning", "Learning curve", one(*panels), tuple(legend), caption, width=380)
+
+
+def _axes(label: str, values: np.ndarray) -> dict[str, Any]:
+    """Framed so that a few wild episodes, as at the beginning, do not flatten all others."""
+    layout, fine = axes("environment steps", label), values[np.isfinite(values)]
+    low, high = np.percentile(fine, [3, 97])
+    if np.ptp(fine) > 3 * (high - low) > 0:
+        air = 0.25 * (high - low)
+        layout["yaxis"]["range"] = [low - air, high + air]
+    return layout
 
 
 def _window(count: int) -> int:
@@ -96,12 +131,11 @@ def _curve(x: np.ndarray, y: np.ndarray) -> list[dict[str, Any]]:
     """Single episodes faint, their moving average on top."""
     fine = np.isfinite(y)
     x, y, width = x[fine], y[fine], _window(int(fine.sum()))
-    at = np.unique(np.linspace(0, len(x) - 1, MOST_POINTS).astype(int))
+    at = _thin(len(x), MOST_POINTS)
     points = line(x[at], y[at], "training", TRAINING) | {"mode": "markers", "opacity": 0.35}
     points["marker"] = {"color": BLUE, "size": 4, "symbol": "circle"}
-    total = np.cumsum(np.concatenate([[0.0], y]))
-    mean, middle = (total[width:] - total[:-width]) / width, x[width - 1 :]
-    at = np.unique(np.linspace(0, len(mean) - 1, MOST_POINTS // 2).astype(int))
+    mean, middle = _moving(y, width), x[width - 1 :]
+    at = _thin(len(mean), MOST_POINTS // 2)
     return [points, line(middle[at], mean[at], "training", TRAINING)]
 
 
@@ -113,13 +147,46 @@ def _evaluations(table: dict[str, np.ndarray]) -> Iterator[dict[str, Any]]:
     yield line(steps, mean, "evaluation", EVALUATION)
 
 
+def authorities(path: Path) -> Chart:
+    """Who chose the actions, as tabular runs count it."""
+    episodes = read_csv(path / "episodes.csv")
+    names = [n for n in AUTHORITIES if f"by_{n}" in episodes]
+    if not names:
+        raise UntoldError("not counted")
+    total = np.sum([episodes[f"by_{n}"] for n in names], axis=0)
+    width, traces = _window(len(total)), []
+    for name in names:
+        share = 100 * _moving(episodes[f"by_{name}"], width) / _moving(total, width)
+        at = _thin(len(share), MOST_POINTS // 2)
+        look = Style(AUTHORITIES[name], "o", "-")
+        trace = line(episodes["step"][width - 1 :][at], share[at], name.replace("_", "-"), look,
+                     markers=0, width=0.5)  # fmt: skip
+        filled = {"stackgroup": "all", "fillcolor": rgba(look.color, 0.75)}
+        traces.append(trace | filled)
+    layout = axes("environment steps", "share of steps (%)", yaxis={"range": [0, 100]})
+    legend = tuple(Key(n.replace("_", "-"), AUTHORITIES[n], "", "box") for n in names)
+    caption = f"Over {width} episodes at a time, exploration included."
+    return Chart("who-decided", "Who decided", one(Panel("", tuple(traces), layout)), legend,
+                 caption)  # fmt: skip
+
+
+def _thin(count: int, most: int) -> np.ndarray:
+    return np.unique(np.linspace(0, count - 1, most).astype(int))  # ends are kept
+
+
+def _moving(values: np.ndarray, width: int) -> np.ndarray:
+    total = np.cumsum(np.concatenate([[0.0], values]))
+    return (total[width:] - total[:-width]) / width
+
+
 # --- watched distributions -----------------------------------------------------------------
 
 
-def watched(path: Path) -> Chart:
+def watched(path: Path, agent: Any, asked: Any) -> Chart:
     """How each action's return distribution changed while the agent learned."""
     steps, z = _watched(path)
-    actions = [f"action {a}" for a in range(z.shape[2])]
+    named = action_names(agent, z.shape[2]) if agent is not None else range(z.shape[2])
+    actions = [f"action {a}" for a in named]
     looks, levels = looks_of(actions), np.linspace(0, z.shape[3] - 1, 5).round().astype(int)
     variants = {}
     for state in range(z.shape[1]):
@@ -131,11 +198,19 @@ def watched(path: Path) -> Chart:
             mean = line(steps, own.mean(-1), name, looks[name])
             layout = axes("environment steps", "return", yaxis={"range": _range(z[:, state])})
             panels.append(Panel(name, (*bands, mean), layout, 280))
-        variants[f"observation {state}"] = tuple(panels)
+        variants[f"{state}: {_asked(asked, state)}"] = tuple(panels)
     legend = tuple(Key(n, looks[n].color, "solid", "area") for n in actions)
     caption = "Line: mean. Dark: middle half of the particles; light: all of them."
     return Chart("watched", "Return distributions watched", variants, legend, caption,
                  "observation", 300)  # fmt: skip
+
+
+def _asked(asked: Any, state: int) -> str:
+    """What was asked to be watched, where the configuration says it."""
+    if isinstance(asked, list) and state < len(asked):
+        wanted = asked[state]
+        return ", ".join(map(str, wanted)) if isinstance(wanted, list) else str(wanted)
+    return "observation"
 
 
 def _range(z: np.ndarray) -> list[float]:
@@ -146,6 +221,8 @@ def _range(z: np.ndarray) -> list[float]:
 
 def _watched(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Steps `[T]` and particles `[T, states, A, N]`."""
+    if not (path / "distributions.csv").is_file():
+        raise UntoldError("nothing was watched")
     table = read_csv(path / "distributions.csv")
     steps = np.unique(table["step"])
     sizes = [int(table[name].max()) + 1 for name in ("state", "action", "particle")]
@@ -159,14 +236,10 @@ def _watched(path: Path) -> tuple[np.ndarray, np.ndarray]:
 # --- decisions -----------------------------------------------------------------------------
 
 
-def decisions(path: Path, seed: int) -> Explorer:
-    try:
-        agent = open_agent(path)
-    except InputError as error:
-        raise AbsentError(f"the agent cannot be opened ({error})") from None
-    if hasattr(agent, "table"):
-        return _tabular(agent)
-    return _neural(agent, path, seed)
+def decisions(path: Path, agent: Any, why: str, seed: int) -> Explorer:
+    if agent is None:
+        raise AbsentError(why)
+    return _tabular(agent) if hasattr(agent, "table") else _neural(agent, path, seed)
 
 
 def _ways(agent: Any) -> dict[str, Any]:
@@ -180,22 +253,39 @@ def _tabular(agent: Any) -> Explorer:
         raise AbsentError(f"{len(z)} states are too many for one page; see `surefoot explain`")
     mdp = agent.mdp
     masks = None if mdp is None or mdp.mask is None else np.asarray(mdp.mask)
-    grid = grid_of(mdp)
-    states = list(range(len(z))) if grid is None else explorer.acting_states(grid)
-    start = initial_obs(agent, agent.seed) if grid is not None else states[0]
-    places = (
-        [Place(f"state {s}", text=str(s)) for s in range(len(z))] if grid is None
-        else explorer.grid_places(grid, noisy_states(mdp))
-    )  # fmt: skip
+    places, states, columns = _layout(agent, len(z))
+    start = initial_obs(agent, agent.seed)
+    start = start if isinstance(start, int) and start in states else states[0]
     learned = {"this agent": Learned(z, _ways(agent), states, masks, agent.seed)}
     names = action_names(agent, z.shape[1])
     data = explorer.explore(learned, places, actions=names, start=int(start), choice="",
-                            columns=grid.columns if grid else 0)  # fmt: skip
+                            columns=columns)  # fmt: skip
     caption = (
         "Click a state, or walk with the arrow keys: what the agent has learned there, and what a "
         "policy decides."
     )
     return Explorer("explorer", "The agent, state by state", data, caption)
+
+
+def _layout(agent: Any, size: int) -> tuple[list[Place], list[int], int]:
+    """Places, the states in which one acts, and columns: ours, Gymnasium's grids, or a row."""
+    grid = grid_of(agent.mdp)
+    if grid is not None:
+        noisy = noisy_states(agent.mdp)
+        return explorer.grid_places(grid, noisy), explorer.acting_states(grid), grid.columns
+    world = getattr(env_of(agent), "unwrapped", None)
+    marks = np.asarray(getattr(world, "desc", np.zeros(0, "S1")))
+    if marks.ndim == 2 and marks.size == size and marks.dtype.kind == "S":  # FrozenLake
+        kinds = {b"S": "start", b"G": "goal", b"H": "cliff"}
+        found = [kinds.get(bytes(mark), "") for mark in marks.ravel()]
+        places = [Place(f"row {s // marks.shape[1]}, column {s % marks.shape[1]}, state {s}", kind)
+                  for s, kind in enumerate(found)]  # fmt: skip
+        return (
+            places,
+            [s for s, k in enumerate(found) if k not in ("goal", "cliff")],
+            marks.shape[1],
+        )
+    return [Place(f"state {s}", text=str(s)) for s in range(size)], list(range(size)), 0
 
 
 def grid_of(mdp: Any) -> CliffGrid | None:

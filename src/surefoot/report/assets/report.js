@@ -162,7 +162,7 @@
     const words = figure.querySelector(".words"), body = figure.querySelector("tbody");
     const select = (label, names) => {
       const box = make("select", { "data-of": label }, ...names.map((name) => make("option", { value: name }, name)));
-      controls.append(make("label", {}, label, box));
+      if (names.length !== 1) controls.append(make("label", {}, label, box)); // one is no choice
       return box;
     };
     const check = (label, of) => {
@@ -183,8 +183,10 @@
       grid.append(button);
       return button;
     });
-    if (spec.columns) grid.style.gridTemplateColumns = `repeat(${spec.columns}, minmax(0, 1fr))`;
-    else grid.classList.add("flow");
+    if (spec.columns) {
+      grid.style.gridTemplateColumns = `repeat(${spec.columns}, minmax(0, 1fr))`;
+      grid.style.maxWidth = `${72 * spec.columns}px`;
+    } else grid.classList.add("flow");
     grid.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -(spec.columns || 1), ArrowDown: spec.columns || 1 }[event.key];
       if (!step) return;
