@@ -53,6 +53,9 @@ class Session:
         if self.checkpoints is not None:
             self.checkpoints.open(self.agent.num_timesteps)
             self._stack.enter_context(stopping())
+            # A run that is killed before its first checkpoint is due can go on too, and its
+            # logs know where they began.
+            self._last()
         return self
 
     def wants_boundary(self) -> bool:

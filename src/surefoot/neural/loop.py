@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ Listener = Callable[[Finished], bool]
 """Told of each finished episode; True asks the loop to stop."""
 Commit = Callable[[RunState], None]
 """Told where the run is, before a listener is called and however the loop ends."""
+FEW = 32
 LARGEST = 3.4e38  # a reward must fit float32
 
 
@@ -84,7 +86,7 @@ def run_gymnasium(
                 both = np.empty(shape, dtype)  # new each time: the last may still be read
                 both[0], both[1], both[2] = obs, obs_t, obs_next
                 # What is no number must not get into the replay: looked at before the call.
-                if not (-LARGEST < reward < LARGEST and (exact or _finite(both))):
+                if not (-LARGEST < reward < LARGEST and (exact or _finite(both, over))):
                     raise Fault(_complaint(both, reward))
                 outcome = np.array((action, reward, terminated, truncated), np.float32)
             except Exception as error:
@@ -125,10 +127,12 @@ def _begun(
     return state._replace(obs=obs, action=np.int32(first), begun=np.bool_(True))
 
 
-def _finite(both: np.ndarray) -> bool:
-    rows = both.reshape(-1)
-    # One product says it for all entries; only where it overflows is a closer look needed.
-    return abs(float(rows.dot(rows))) < LARGEST or bool(np.isfinite(rows).all())
+def _finite(both: np.ndarray, over: bool) -> bool:
+    """Whether what the environment showed (obs_t, and after a reset the next one) is numbers."""
+    rows = both[1:] if over else both[1]
+    if rows.size > FEW:
+        return bool(np.isfinite(rows).all())
+    return all(map(math.isfinite, rows.ravel().tolist()))  # the quicker way for a few
 
 
 def _named(error: Exception, stage: Stage, done: int) -> Fault:
