@@ -157,8 +157,10 @@ def made_env(env_id: str, **options: Any) -> gym.Env[Any, Any]:
     """`gymnasium.make`, with what can go wrong told in one line."""
     try:
         return gym.make(env_id, **options)
-    except (gym.error.Error, ImportError, ValueError) as error:
-        raise InputError(f"environment {env_id!r}: {' '.join(str(error).split())}") from None
+    except Exception as error:  # an environment of the user's own can raise anything
+        known = isinstance(error, gym.error.Error | ImportError)
+        text = f"{'' if known else f'{type(error).__name__}: '}{' '.join(str(error).split())}"
+        raise InputError(f"environment {env_id!r}: {text}") from error
 
 
 def _check_spaces(actor: Actor, env: gym.Env[Any, Any]) -> None:

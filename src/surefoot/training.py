@@ -31,6 +31,7 @@ from surefoot.files import atomic_write, json_bytes, read_json
 from surefoot.neural import NeuralAgent, NeuralConfig
 from surefoot.neural.logs import Hook, RunLog, Watch
 from surefoot.policies import policy_text
+from surefoot.progress import progress
 from surefoot.saving import settings
 from surefoot.stats import mean_interval
 from surefoot.tabular import TabularAgent, TabularConfig
@@ -103,8 +104,8 @@ def train(
     configuration (or fewer steps); "overwrite" begins anew, "error" refuses. `hooks` makes, for
     the run's directory, what else is told of returns and losses, such as `TensorBoard`.
     """
-    training.make_env().close()  # whatever is wrong with it is told before anything is made
-    watched = watched_observations(training)
+    training.make_env().close()  # what is wrong with it, or with the agent, is told before
+    watched, agent = watched_observations(training), training.make_agent()  # anything is written
     out = Path(out)
     if existing == "resume":
         _allow_more_steps(out, training)
@@ -113,7 +114,6 @@ def train(
         if run.complete:
             return load(run.path / "agent.safetensors", _env_argument(training))
         keeper = Checkpoints(run.path / "checkpoints", training.checkpoint_every, hint=AGAIN)
-        agent = training.make_agent()
         if keeper.latest() is not None:
             agent = resume(run.path, _env_argument(training))
         left = training.steps - agent.num_timesteps
@@ -149,29 +149,41 @@ def _learn_tabular(
     hooks: Sequence[Hook],
     common: dict[str, Any],
 ) -> None:
-    """Its `learn` writes episodes.csv; evaluations, watched states and hooks follow here."""
+    """Its `learn` writes episodes.csv; from stop to stop, evaluations and watched states do here.
+
+    A checkpoint is older than what was measured at its step, so that is measured again.
+    """
     for table in ("evaluations", "distributions"):
-        _forget_after(run.path / f"{table}.csv", agent.num_timesteps)
-    last, told = agent.num_timesteps, len(agent.episodes)
+        _forget_from(run.path / f"{table}.csv", agent.num_timesteps)
+    evaluates = training.eval_every if training.eval_episodes > 0 else None
+    watches = training.watch_every if watched else None
+    told, mode = len(agent.episodes), "auto" if common.pop("progress") else "silent"
+    name = f"{training.env}, {training.config.loss}, seed {training.seed}"
 
     def callback(agent: TabularAgent) -> None:
-        nonlocal last, told
-        before, last = last, agent.num_timesteps
-        for total in agent.episode_returns[told:]:
+        nonlocal told
+        for total in agent.episode_returns[told:] if hooks else ():
             for hook in hooks:
-                hook.scalar("episode/return", float(total), last)
+                hook.scalar("episode/return", float(total), agent.num_timesteps)
         told = len(agent.episodes)
+        bar.note(f"episode {told}")
+        bar.advance(agent.num_timesteps - done - bar.done)
 
-        def due(every: int | None) -> bool:
-            return every is not None and last // every > before // every
+    def due(every: int | None) -> bool:
+        return every is not None and agent.num_timesteps % every == 0 < agent.num_timesteps
 
-        if training.eval_episodes > 0 and due(training.eval_every):
-            book.evaluation(last, final_returns(agent, training))
-        if watched and due(training.watch_every):
-            book.distribution(last, np.stack([agent.return_distribution(o) for o in watched]))
-
-    with RunLog(run.path, hooks) as book:
-        agent.learn(steps, callback, log=run.path, **common)
+    done = agent.num_timesteps
+    with RunLog(run.path, hooks) as book, progress(steps, name, "steps", mode=mode) as bar:  # type: ignore[arg-type]
+        while True:
+            now = agent.num_timesteps
+            if due(evaluates):
+                book.evaluation(now, final_returns(agent, training))
+            if due(watches):
+                book.distribution(now, np.stack([agent.return_distribution(o) for o in watched]))
+            if now >= training.steps:
+                return
+            stops = [(now // every + 1) * every for every in (evaluates, watches) if every]
+            agent.learn(min([training.steps, *stops]) - now, callback, log=run.path, **common)
 
 
 def final_returns(agent: Any, training: Training) -> np.ndarray:
@@ -257,14 +269,14 @@ def _same(training: Training, stored: dict[str, Any]) -> bool:
     return json_bytes(training.as_dict(), types=True) == json_bytes(stored)
 
 
-def _forget_after(path: Path, step: int) -> None:
+def _forget_from(path: Path, step: int) -> None:
     """Rows of a log that a resumed run will write again."""
     if not path.is_file():
         return
-    head, *rows = path.read_text("utf-8").splitlines(keepends=True)
-    kept = [row for row in rows if int(row.partition(",")[0]) <= step]
+    head, *rows = path.read_bytes().splitlines(keepends=True)
+    kept = [row for row in rows if int(row.partition(b",")[0]) < step]
     if len(kept) < len(rows):
-        atomic_write(path, "".join([head, *kept]).encode())
+        atomic_write(path, b"".join([head, *kept]))
 
 
 def _at_least(name: str, value: Any, least: int) -> None:

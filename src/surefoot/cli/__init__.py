@@ -60,6 +60,8 @@ def _help() -> str:
             *lines,
             "",
             "surefoot COMMAND --help shows the options of a command and their defaults.",
+            "Exit codes: 0 done, 1 failed, 2 wrong use or input, 3 a run had to stop, "
+            "130 interrupted.",
         ]
     )
 

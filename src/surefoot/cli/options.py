@@ -146,7 +146,8 @@ def _wanted(hint: Any) -> str:
         return "one of " + ", ".join(map(repr, kinds))
     if typing.get_origin(hint) is tuple:
         return f"a list of {kinds[0].__name__}"
-    return f"a {getattr(hint, '__name__', hint)}"
+    name = str(getattr(hint, "__name__", hint))
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def _value(value: Any) -> str:

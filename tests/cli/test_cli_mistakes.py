@@ -1,0 +1,201 @@
+"""What users get wrong: one line that says what and where, exit code 2, no traceback."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from surefoot.cli import main
+
+OWN_ENVIRONMENTS = """
+import gymnasium as gym
+import numpy as np
+
+class Continuous(gym.Env):
+    observation_space = gym.spaces.Box(-1, 1, (2,))
+    action_space = gym.spaces.Box(-1, 1, (1,))
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+    def step(self, action):
+        return np.zeros(2, np.float32), 0.0, True, False, {}
+
+class Good(Continuous):
+    action_space = gym.spaces.Discrete(2)
+
+class Image(Good):
+    observation_space = gym.spaces.Box(0, 255, (8, 8, 3), np.uint8)
+
+class Raises(Good):
+    def step(self, action):
+        raise RuntimeError("the simulator is gone")
+
+class NoNumber(Good):
+    def step(self, action):
+        return np.zeros(2, np.float32), float("nan"), False, False, {}
+
+class Broken(Good):
+    def __init__(self):
+        raise OSError("no licence")
+
+for kind in (Continuous, Good, Image, Raises, NoNumber, Broken):
+    gym.register(f"{kind.__name__}-v0", entry_point=kind, max_episode_steps=10)
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with what the words below name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    Path("own_environments.py").write_text(OWN_ENVIRONMENTS)
+    Path("text.csv").write_text("a,b\n1,2\n2,x\n")
+    Path("twice.csv").write_text("a,a\n1,2\n2,3\n")
+    Path("fine.csv").write_text("a,b\n1,2\n2,3\n")
+    Path("bad.toml").write_text("x = = 1")
+    Path("name.toml").write_text("stepz = 3\n")
+    Path("kind.toml").write_text('steps = "many"\n')
+    Path("list.toml").write_text('hidden = [64, "x"]\n')
+    Path("choice.toml").write_text('existing = "maybe"\n')
+    Path("junk.safetensors").write_text("junk")
+    Path("folder").mkdir()
+    Path("full").mkdir()
+    Path("full/file").write_text("mine")
+    return tmp_path
+
+
+CARTPOLE = "train CartPole-v1"
+MISTAKES = [
+    ("trian", "unknown command 'trian'"),
+    ("trian", "Did you mean 'train'?"),
+    ("--hlep", "unknown command '--hlep'"),
+    ("train", "name an environment"),
+    ("train CartPol-v1", "Did you mean: `CartPole`?"),
+    ("train CartPole-v9", "version `v9`"),
+    ("train no_module:Env-v0", "No module named 'no_module'"),
+    ("train own_environments:Nothing-v0", "`Nothing` doesn't exist"),
+    ("train own_environments:Continuous-v0", "action space Box(-1.0, 1.0, (1,), float32)"),
+    ("train own_environments:Image-v0", "is not flat"),
+    ("train own_environments:Broken-v0", "OSError: no licence"),
+    ("train Pendulum-v1", "supported are flat Box or Discrete observations and Discrete actions"),
+    (f"{CARTPOLE} --steps -5", "steps = -5: it must be a whole number, at least 1"),
+    (f"{CARTPOLE} --steps 0", "steps = 0"),
+    (f"{CARTPOLE} --seed -1", "seed = -1"),
+    (f"{CARTPOLE} --particles 0", "particles = 0"),
+    (f"{CARTPOLE} --gamma 1.5", "gamma = 1.5: it must lie in [0, 1]"),
+    (f"{CARTPOLE} --loss wgff", "Did you mean 'wgf'?"),
+    (f"{CARTPOLE} --loss c51", "needs value_range"),
+    (f"{CARTPOLE} --behaviour sdd", "Did you mean 'ssd'?"),
+    (f"{CARTPOLE} --behaviour cvar:2", "alpha = 2.0: it must lie in (0, 1]"),
+    (f"{CARTPOLE} --evaluation cvar:x", "'x' is not a number"),
+    (f"{CARTPOLE} --agent tabular", "observation_space is Box"),
+    (f"{CARTPOLE} --agent neurall", "Did you mean 'neural'?"),
+    (f"{CARTPOLE} --config none.toml", "none.toml: cannot be read"),
+    (f"{CARTPOLE} --config folder", "folder: cannot be read (Is a directory)"),
+    (f"{CARTPOLE} --config bad.toml", "bad.toml: not a TOML file"),
+    (f"{CARTPOLE} --config name.toml", "Did you mean 'steps'?"),
+    (f"{CARTPOLE} --config kind.toml", "kind.toml: steps = 'many': an int is wanted"),
+    (f"{CARTPOLE} --config list.toml", "list.toml: hidden = [64, 'x']: a list of int is wanted"),
+    (f"{CARTPOLE} --config choice.toml", "one of 'error', 'resume', 'overwrite' is wanted"),
+    (f"{CARTPOLE} --config", "--config needs the name of a TOML file"),
+    (f"{CARTPOLE} --out text.csv", "text.csv is a file, not a directory"),
+    (f"{CARTPOLE} --out full", "full is not empty and holds no run"),
+    (f"{CARTPOLE} --watch 0,0", "(0, 0) does not fit Box"),
+    (f"{CARTPOLE} --watch what", "'what' is neither start nor numbers"),
+    (f"{CARTPOLE} --env-option nonsense", "write it as name=value"),
+    (f"{CARTPOLE} --env-option wind=3", "unexpected keyword argument 'wind'"),
+    (f"{CARTPOLE} --checkpoint-every 0", "checkpoint_every = 0"),
+    (f"{CARTPOLE} --eval-every 0", "eval_every = 0"),
+    ("train Acrobot-v1 --compiled", "unknown compiled environment 'Acrobot-v1'"),
+    ("evaluate", "name an agent or a run directory"),
+    ("evaluate nowhere", "there is no such file or directory"),
+    ("evaluate junk.safetensors", "not a surefoot agent"),
+    ("evaluate folder", "folder is not a run directory"),
+    ("evaluate junk.safetensors --policy sdd", "Did you mean 'ssd'?"),
+    ("evaluate junk.safetensors --seed -2", "seed = -2"),
+    ("compare", "name a CSV or Parquet file"),
+    ("compare nowhere.csv", "nowhere.csv: there is no such file"),
+    ("compare folder", "folder: cannot be read: Is a directory"),
+    ("compare text.csv", "row 3, column 'b' holds 'x'"),
+    ("compare twice.csv", "columns 1 and 2 are both named 'a'"),
+    ("compare fine.csv --columns c", "unknown column of fine.csv 'c'"),
+    ("compare fine.csv --level 2", "level = 2.0"),
+    ("compare fine.csv --resamples 3", "resamples = 3"),
+    ("compare fine.csv --out full", "full is not empty and holds no run"),
+    ("bench --rounds 0", "rounds = 0"),
+    ("bench policies --out folder", "folder is a directory"),
+    ("reproduce risky-clif", "Did you mean 'risky-cliff'?"),
+    ("reproduce risky-cliff --policies sdd", "unknown policy 'sdd'"),
+    ("reproduce risky-cliff --losses wfg-mixture", "Did you mean 'wgf-mixture'?"),
+    ("reproduce all --only cliff", "unknown experiment 'cliff'"),
+    ("demo --trials 0", "trials = 0"),
+    ("demo --out text.csv", "text.csv is a file"),
+]
+
+
+@pytest.mark.parametrize(("words", "line"), MISTAKES, ids=lambda text: text)
+def test_a_mistake_is_one_line_and_exit_code_2(words, line, place, capsys):
+    before = sorted(place.rglob("*"))
+    assert main(words.split()) == 2
+    told = [text for text in capsys.readouterr().err.splitlines() if text.startswith("surefoot:")]
+    assert len(told) == 1
+    assert line in told[0]
+    made = [p for p in sorted(place.rglob("*")) if p not in before and "__pycache__" not in p.parts]
+    assert not made  # nothing is left behind
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (f"{CARTPOLE} --steps many", "--steps"),
+        (f"{CARTPOLE} --los qr", "--los"),
+        (f"{CARTPOLE} --existing maybe", "maybe"),
+        (f"{CARTPOLE} extra", "extra"),
+        ("train FrozenLake-v1 --compiled", "--compiled"),
+        ("compare fine.csv --pared", "--pared"),
+        ("bench polices", "polices"),
+        ("reproduce risky-cliff --trials x", "--trials"),
+    ],
+)
+def test_words_the_parser_refuses(words, line, place, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(words.split())
+    assert stop.value.code == 2
+    assert line in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore:.*reward is a NaN")  # Gymnasium says so too
+@pytest.mark.parametrize(
+    ("env", "line"),
+    [
+        ("Raises-v0", "the environment raised RuntimeError: the simulator is gone"),
+        ("NoNumber-v0", "the environment gave the reward nan"),
+    ],
+)
+def test_a_run_that_cannot_go_on_is_exit_code_3(env, line, place, capsys):
+    words = ["train", f"own_environments:{env}", "--steps", "20", "--hidden", "4", "--out", "run"]
+    assert main(words) == 3
+    assert line in capsys.readouterr().err
+
+
+def test_a_place_that_cannot_be_written_is_exit_code_3(place, capsys):
+    assert main(["train", "CartPole-v1", "--out", "/proc/nothing/here"]) == 3
+    assert "cannot make /proc/nothing/here" in capsys.readouterr().err
+
+
+def test_help_and_version_are_exit_code_0_and_nothing_is_2(capsys):
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert "130" in text
+    assert main(["--version"]) == 0
+    assert main([]) == 2
+    assert main(["reproduce"]) == 2
+
+
+def test_a_reader_that_goes_away_is_no_traceback():
+    script = Path(sys.executable).with_name("surefoot")
+    code = textwrap.dedent(f"{script} compare --help | head -1; exit ${{PIPESTATUS[0]}}")
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
