@@ -8,17 +8,14 @@ language `output` show what was printed before them.
 """
 
 import re
-import sys
 import typing
 from pathlib import Path
 
 import pytest
 import tyro
+from docs_pages import PAGES, ROOT, blocks_of, commands_in, mentions_of, page_id
 
 from surefoot.cli import COMMANDS, main
-
-sys.path.insert(0, str(Path(__file__).parent))
-from pages import PAGES, ROOT, blocks_of, commands_in, mentions_of, page_id
 
 CHAINS = [
     page
