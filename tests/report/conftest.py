@@ -30,7 +30,7 @@ def cliff(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "risky-cliff"
     config = Config(
         trials=2, episodes=12, losses=("wgf-mixture",), policies=("greedy", "ssd"), checks=(),
-        tolerances=(1e-3,), sweep_trials=2, last=5, horizon=60, engine="serial",
+        tolerances=(), last=5, horizon=60, engine="serial",
     )  # fmt: skip
     run(config, out)
     return out

@@ -12,12 +12,12 @@ from surefoot.mdp import ACTION_NAMES
 from surefoot.policies import policy_named
 from surefoot.report import report
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 FORK, NEXT = 24, 25  # above the start, and the cell to its right
 
 
-def opened(browser, page, *, width=1280, dark=False):
-    """The page, drawn in full; what was logged before is forgotten."""
+def opened(browser, page, *, width=1280, dark=False, whole=False):
+    """The page, with its explorer drawn or the whole of it; what was logged is forgotten."""
     size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -28,7 +28,11 @@ def opened(browser, page, *, width=1280, dark=False):
     browser.get(page.as_uri())
     browser.execute_script("try { localStorage.clear() } catch {}")
     until(browser, "return document.body.dataset.ready === 'yes'")
-    browser.execute_async_script("surefoot.drawAll().then(arguments[0])")
+    if whole:
+        browser.execute_async_script("surefoot.drawAll().then(arguments[0])")
+    else:
+        browser.execute_script("document.querySelector('figure').scrollIntoView()")
+        until(browser, "return document.querySelector('.plot').data !== undefined")
 
 
 def until(browser, script, seconds=20):
@@ -157,7 +161,7 @@ def test_dark_and_light(browser, cliff_page):
 
 
 def test_a_legend_hides_a_curve_in_every_panel(browser, cliff_page):
-    opened(browser, cliff_page)
+    opened(browser, cliff_page, whole=True)
     hidden = browser.execute_script(
         "const f = document.querySelector('figure[data-name=falls]');"
         "f.querySelector('.legend button').click();"
@@ -170,7 +174,7 @@ def test_a_legend_hides_a_curve_in_every_panel(browser, cliff_page):
 
 @pytest.mark.parametrize("width", [1280, 400])
 def test_nothing_runs_over_the_edge(browser, cliff_page, width):
-    opened(browser, cliff_page, width=width)
+    opened(browser, cliff_page, width=width, whole=True)
     wide = browser.execute_script("return document.documentElement.scrollWidth")
     assert wide <= width
 
@@ -185,7 +189,7 @@ def requests(browser):
 
 def test_no_errors_and_no_requests(browser, cliff_page, trained, tmp_path):
     for page in (cliff_page, report(trained, tmp_path / "trained.html")):
-        opened(browser, page)
+        opened(browser, page, whole=True)
         asked = requests(browser)
         assert asked[0] == page.as_uri()
         assert all(url.startswith(("data:", "blob:")) for url in asked[1:]), asked
