@@ -70,3 +70,49 @@ def test_compare_stays_the_function_whatever_is_imported():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="has no attribute 'Agent'"):
         sf.Agent  # noqa: B018
+
+
+USERS_SCRIPT = """
+import numpy as np
+import surefoot as sf
+
+agent = sf.NeuralAgent("CartPole-v1", loss="wgf", behaviour=sf.SSD(), seed=0)
+agent.learn(50_000, progress=True, checkpoints=sf.Checkpoints("run"))
+action = agent.predict(np.zeros(4))
+z: np.ndarray = agent.return_distribution(np.zeros(4))
+told: sf.Explanation = agent.explain(np.zeros(4))
+who: sf.DecidedBy = told.decided_by
+agent.save("agent.safetensors")
+again = sf.load("agent.safetensors")
+comparison: sf.Comparison = sf.compare({"a": [1.0, 2.0], "b": [2.0, 3.0]})
+names: tuple[str, ...] = comparison.dominant()
+actor = sf.adapters.act(agent, policy=sf.CVaR(0.25))
+found = sf.evaluate(agent, ("ssd", "greedy"), episodes=10)
+table: sf.TabularAgent = sf.TabularAgent("FrozenLake-v1", behaviour="cvar:0.25").learn(100)
+sf.train(sf.Training("CartPole-v1"), "run")
+"""
+SLIPS = {
+    'sf.NeuralAgentt("CartPole-v1")': "has no attribute",
+    'agent.learn("many")': "arg-type",
+    "sf.SSD(tolerence=0.1)": "call-arg",
+    "number: int = comparison.dominant()": "assignment",
+}
+
+
+@pytest.mark.slow
+def test_a_user_s_script_is_type_checked(tmp_path):
+    """mypy --strict sees the public names with their types: no error but the slips meant."""
+    script = tmp_path / "script.py"
+    script.write_text(USERS_SCRIPT + "\n".join(SLIPS) + "\n")
+    root = Path(sf.__file__).parents[2]
+    words = ["--strict", "--config-file", "/dev/null", "--follow-imports", "silent"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *words, "--cache-dir", root / ".cache" / "mypy", script],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    told = [line for line in done.stdout.splitlines() if ": error:" in line]
+    assert len(told) == len(SLIPS), done.stdout + done.stderr
+    first = 1 + USERS_SCRIPT.count("\n")
+    for number, (line, word) in enumerate(zip(told, SLIPS.values(), strict=True)):
+        assert line.startswith(f"script.py:{first + number}:")
+        assert word in line
