@@ -135,10 +135,13 @@ def test_network_by_hand():
     assert float(mlp(params, jnp.asarray([[1.0, 2.0]]))[0, 0]) == 8
 
 
-def test_he_initialisation():
-    weights = init_mlp(jax.random.key(0), (400, 300, 2))[0]
-    assert float(weights[:-1].var()) == pytest.approx(2 / 400, rel=0.03)
-    assert not weights[-1].any()
+def test_initialisation_is_uniform_and_has_biases():
+    layer = init_mlp(jax.random.key(0), (400, 300, 2))[0]
+    assert layer.shape == (401, 300)
+    # Uniform within 1 / sqrt(400) = 0.05: variance 0.05^2 / 3.
+    assert float(layer.var()) == pytest.approx(0.0025 / 3, rel=0.03)
+    assert float(jnp.abs(layer).max()) <= 0.05
+    assert float(layer[-1].std()) > 0.02  # the biases, too
 
 
 # --- losses ----------------------------------------------------------------------------------
