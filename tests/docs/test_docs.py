@@ -63,8 +63,8 @@ def parse_only(monkeypatch):
 
 
 def is_quick(words: list[str]) -> bool:
-    """A comparison of a file that an earlier block of the page has made."""
-    return words[:1] == ["compare"] and len(words) > 1 and Path(words[1]).is_file()
+    """A look at a file or a run that an earlier block of the page has made."""
+    return words[0] in ("compare", "explain") and any(Path(word).exists() for word in words[1:])
 
 
 @pytest.mark.parametrize("page", CHAINS, ids=page_id)
@@ -104,8 +104,9 @@ def test_block_with_other_libraries_runs(block, tmp_path, monkeypatch):
 @pytest.mark.parametrize("words", MENTIONS)
 def test_command_named_in_the_text_exists(words, parse_only):
     assert words[0] in COMMANDS, f"there is no command {words[0]}"
+    value = ["1"] if words[-1].startswith("--") else []  # right for paths, numbers and flags
     if len(words) > 1:  # else it is a name, not a call
-        parse_only(words)
+        parse_only(words + value)
 
 
 def test_an_option_that_is_gone_is_noticed(parse_only, capsys):
