@@ -5,7 +5,7 @@ from pathlib import Path
 from surefoot.sweep import Sweep
 
 CLIFF = {
-    "kind": "tabular", "env": "surefoot/RiskyCliff-v0", "steps": 1000, "eval_episodes": 3,
+    "agent": "tabular", "env": "surefoot/RiskyCliff-v0", "steps": 1000, "eval_episodes": 3,
     "memory": 4, "loss": "q-learning", "behaviour": "greedy", "evaluation": "greedy",
 }  # fmt: skip
 """Compiles in a moment."""

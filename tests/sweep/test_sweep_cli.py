@@ -6,11 +6,13 @@ import tomllib
 import pytest
 from sweep_cases import CLIFF, results
 
+from surefoot.cli import main as surefoot
 from surefoot.cli.sweep import main
 from surefoot.errors import InputError
+from surefoot.sweep import make_trial
 
 WORDS = [
-    "--env", CLIFF["env"], "--kind", "tabular", "--steps", "500", "--set", "loss=q-learning",
+    "--env", CLIFF["env"], "--agent", "tabular", "--steps", "500", "--set", "loss=q-learning",
     "--set", "behaviour=greedy", "--set", "evaluation=greedy", "--set", "eval_episodes=2",
     "--grid", "learning_rate=0.1,0.5", "--seeds", "0:2",
 ]  # fmt: skip
@@ -49,12 +51,19 @@ def test_a_file_and_the_words_that_say_the_same(tmp_path, capsys):
 
 def test_a_training_file_is_a_base(tmp_path, capsys):
     path = tmp_path / "train.toml"
-    path.write_text('env = "CartPole-v1"\nsteps = 900\nseed = 3\nout = "runs/a"\nloss = "qr"\n')
-    words = ["--base", str(path), "--grid", "loss=wgf,qr", "--print-config"]
-    assert main(words) == 0
+    words = ["train", "FrozenLake-v1", "--steps", "900", "--env-option", "is_slippery=false"]
+    with pytest.raises(SystemExit) as end:
+        surefoot([*words, "--loss", "qr", "--gamma", "0.9", "--print-config"])
+    assert end.value.code == 0
+    path.write_text(capsys.readouterr().out)
+    assert main(["--base", str(path), "--grid", "loss=wgf,q-learning", "--print-config"]) == 0
     told = tomllib.loads(capsys.readouterr().out)
-    assert told["base"] == {"env": "CartPole-v1", "steps": 900}
-    assert told["grid"] == {"loss": ["wgf", "qr"]}
+    assert told["grid"] == {"loss": ["wgf", "q-learning"]}
+    assert told["base"]["gamma"] == 0.9
+    assert told["base"]["env.is_slippery"] is False
+    assert "seed" not in told["base"]
+    trial = make_trial(told["base"], 0)
+    assert (trial.agent, trial.env, trial.steps) == ("tabular", "FrozenLake-v1", 900)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_a_neural_trial_and_a_gymnasium_table(tmp_path):
     assert first.rows[0]["low"] is None  # one seed has no interval
     (data,) = results(tmp_path / "a").values()
     assert [step for step, _ in json.loads(data)["curve"]] == [75, 150]
-    lake = {"kind": "tabular", "env": "FrozenLake-v1", "steps": 300, "loss": "q-learning",
+    lake = {"agent": "tabular", "env": "FrozenLake-v1", "steps": 300, "loss": "q-learning",
             "env.is_slippery": False, "behaviour": "greedy", "evaluation": "greedy"}  # fmt: skip
     again = run_sweep(Sweep(lake, {}, (0, 1)), tmp_path / "b", engine="serial", mode="silent")
     assert not again.failures
@@ -107,7 +107,7 @@ class Cursed(gymnasium.Env):
 def cursed():
     gymnasium.register("test/Cursed-v0", entry_point=Cursed)
     yield Sweep(
-        {"kind": "tabular", "env": "test/Cursed-v0", "steps": 60, "loss": "q-learning",
+        {"agent": "tabular", "env": "test/Cursed-v0", "steps": 60, "loss": "q-learning",
          "behaviour": "greedy", "evaluation": "greedy", "eval_episodes": 2},
         {"env.fault": [0.0, 1.0]}, (0, 1),
     )  # fmt: skip

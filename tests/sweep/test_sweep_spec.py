@@ -51,6 +51,11 @@ def test_the_key_is_a_hash_of_all_that_matters_and_of_nothing_else():
         assert make_trial(settings, seed).key != trial.key
 
 
+def test_the_agent_is_chosen_by_the_observations():
+    assert make_trial(POLE, 0).agent == "neural"
+    assert make_trial({"env": "Taxi-v4", "steps": 9, "agent": "auto"}, 0).agent == "tabular"
+
+
 def test_settings_that_come_to_the_same_are_one_trial():
     """q-learning has one particle, whatever it is told."""
     one, two = ({**CLIFF, "particles": n} for n in (8, 16))
@@ -102,7 +107,7 @@ def test_values_on_the_command_line(text, values):
         ({"steps": 5}, "a sweep needs env"),
         ({"env": "CartPole-v1"}, "a sweep needs steps"),
         ({**POLE, "los": "qr"}, "'los'.*Did you mean 'loss'"),
-        ({**POLE, "kind": "nueral"}, "'nueral'.*Did you mean 'neural'"),
+        ({**POLE, "agent": "nueral"}, "'nueral'.*Did you mean 'neural'"),
         ({**POLE, "particles": "many"}, "particles = 'many'"),
         ({**POLE, "steps": 0}, "steps = 0"),
         ({**POLE, "steps": 2.5}, "steps = 2.5"),

@@ -10,7 +10,7 @@ from typing import Any
 import tyro
 from rich.console import Console
 
-from surefoot.cli.options import parse, read_toml
+from surefoot.cli.options import own_modules, parse, read_toml, take_config
 from surefoot.engine import RETRIES
 from surefoot.errors import InputError, RunError, unknown
 from surefoot.sweep import Sweep, parse_seeds, run_sweep
@@ -19,7 +19,7 @@ from surefoot.sweep.summary import to_table
 
 Words = tyro.conf.UseAppendAction[tuple[str, ...]]
 SHOWN = 10  # failures that are printed
-SHARED = ("env", "kind", "steps")  # settings that have an option of their own
+SHARED = ("env", "agent", "steps")  # settings that have an option of their own
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Options:
     """TOML file of settings that all trials share, such as surefoot train --print-config writes."""
     env: str = ""
     """Gymnasium id of the environment."""
-    kind: str = ""
-    """neural (the default) or tabular."""
+    agent: str = ""
+    """neural, tabular, or by default auto: tabular where the observations are discrete."""
     steps: int = 0
     """Environment steps of each trial."""
     set: Words = ()
@@ -62,6 +62,8 @@ def main(words: list[str]) -> int:
     """0 done, 2 wrong use, 3 some trials failed."""
     options = parse(Options, _spelled_out(words), "surefoot sweep", ABOUT)
     sweep = sweep_of(options)
+    for env in (sweep.base.get("env"), *sweep.grid.get("env", ())):
+        own_modules(env)
     if options.print_config:
         list(sweep.cells())  # a file that could not be run is not worth printing
         print(to_toml(options, sweep), end="")
@@ -93,17 +95,19 @@ def sweep_of(options: Options) -> Sweep:
     return Sweep({k: v for k, v in base.items() if k not in grid}, grid, parse_seeds(options.seeds))
 
 
+# What a training's file has and a sweep decides for itself.
+OF_TRAINING = (
+    "out", "seed", "existing", "eval_every", "watch", "watch_every", "checkpoint_every",
+    "on_fault", "tensorboard", "wandb",
+)  # fmt: skip
+
+
 def _settings(path: Path) -> dict[str, Any]:
-    """Flat, or the [base] of a sweep's own file; tables within are flattened as `train` has it."""
+    """What `train --print-config` wrote, or the [base] of a sweep's own file."""
     found = read_toml(path)
     found = found.get("base", found)
-    flat: dict[str, Any] = {}
-    for name, value in found.items():
-        flat |= value if isinstance(value, dict) else {name: value}
-    return {name: value for name, value in flat.items() if name not in OF_TRAINING}
-
-
-OF_TRAINING = ("out", "seed", "existing")  # a training's file has them; a sweep decides itself
+    options = dict(parse_setting(f"env.{text}") for text in found.pop("env_option", ()))
+    return {k: v for k, v in found.items() if k not in OF_TRAINING} | options
 
 
 def to_toml(options: Options, sweep: Sweep) -> str:
@@ -115,15 +119,7 @@ def to_toml(options: Options, sweep: Sweep) -> str:
 
 def _spelled_out(words: list[str]) -> list[str]:
     """The file of `--config` as the words that say the same, before those of the command line."""
-    rest, path = list(words), None
-    for i, word in enumerate(rest):
-        if word == "--config" or word.startswith("--config="):
-            own = word == "--config"
-            if own and i + 1 == len(rest):
-                raise InputError("--config needs the name of a TOML file")
-            path = Path(rest[i + 1] if own else word.removeprefix("--config="))
-            del rest[i : i + 1 + own]
-            break
+    rest, path = take_config(words)
     return rest if path is None else [*_words_of(path), *rest]
 
 

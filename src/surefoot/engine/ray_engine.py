@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+import warnings
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,9 @@ PATIENCE = 600.0
 """Seconds without a single worker after which a run gives up: nodes take minutes to come back."""
 DEPTH = 2
 """Jobs a worker may hold, so that it need not wait for the driver between two of them."""
+LOCAL_STARTS = 3
+"""Times a Ray of this machine's own is started before giving up."""
+QUIET = {"log_to_driver": False, "logging_level": "ERROR"}
 BROKEN_STARTS = 5
 """Workers in a row that may fail to start."""
 
@@ -179,21 +183,34 @@ def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[N
             raise InputError(f"address = {address!r}: already connected to another Ray, {here}")
         yield
         return
-    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     if address in (None, "", "local"):
-        # "local" and not nothing: a stale address file of an earlier cluster breaks that call.
-        ray.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
+        _start_local(ray, workers)
     else:
         assert address is not None
         _check_reachable(address)
         try:
-            ray.init(address=address, **quiet)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+            ray.init(address=address, **QUIET)
+        except (ConnectionError, ImportError, RuntimeError, ValueError) as error:
             raise RunError(f"no Ray cluster at {address!r}: {_last_line(error)}") from None
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _start_local(ray: Any, workers: int | None) -> None:
+    """A machine that is busy may not be ready within the time Ray allows: try again."""
+    for attempt in range(1, LOCAL_STARTS + 1):
+        try:
+            with warnings.catch_warnings():  # JAX warns of forks; Ray's processes begin anew
+                warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called")
+                # "local" and not nothing: a stale address file of an earlier cluster breaks that.
+                ray.init(address="local", num_cpus=workers, include_dashboard=False, **QUIET)
+            return
+        except Exception as error:  # Ray has no kind of its own for it
+            ray.shutdown()
+            if attempt == LOCAL_STARTS:
+                raise RunError(f"Ray cannot start here: {_last_line(error)}") from error
 
 
 def _check_reachable(address: str) -> None:

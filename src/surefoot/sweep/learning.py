@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from surefoot.engine.board import Place, counter
+from surefoot.errors import Interrupted
 from surefoot.mdp import decode, encode
 from surefoot.neural.agent import NeuralAgent
 from surefoot.policies import Policy, policy_named
@@ -27,6 +28,8 @@ def run_job(job: tuple[SweepTrial, Place]) -> Outcome:
     trial, place = job
     try:
         return {"result": run_trial(trial, counter(place))}
+    except Interrupted:  # asked to stop: no failure of the trial
+        raise
     except Exception as error:  # the environment is anybody's code
         text = " ".join(str(error).split())
         return {"error": f"{type(error).__name__}: {text}" if text else type(error).__name__}
@@ -34,7 +37,7 @@ def run_job(job: tuple[SweepTrial, Place]) -> Outcome:
 
 def run_trial(trial: SweepTrial, steps_done: np.ndarray) -> Outcome:
     """`steps_done[0]` follows the steps; the result holds nothing that another run would not."""
-    learn = _learn_neural if trial.kind == "neural" else _learn_tabular
+    learn = _learn_neural if trial.agent == "neural" else _learn_tabular
     bounds = [trial.steps * (i + 1) // trial.evaluations for i in range(trial.evaluations)]
     curve: list[tuple[int, float]] = []
     returns = np.zeros(0)
@@ -61,7 +64,10 @@ def _learn_neural(
     trial: SweepTrial, bounds: list[int], evaluated: Evaluated, steps_done: np.ndarray
 ) -> list[float]:
     agent = NeuralAgent(
-        make_env(trial), seed=trial.seed, compiled=trial.compiled, config=trial.config
+        make_env(trial.env, trial.env_options),
+        seed=trial.seed,
+        compiled=trial.compiled,
+        config=trial.config,
     )
     totals: list[float] = []
 
@@ -79,7 +85,7 @@ def _learn_neural(
 def _learn_tabular(
     trial: SweepTrial, bounds: list[int], evaluated: Evaluated, steps_done: np.ndarray
 ) -> list[float]:
-    agent = TabularAgent(make_env(trial), trial.config, seed=trial.seed)
+    agent = TabularAgent(make_env(trial.env, trial.env_options), trial.config, seed=trial.seed)
 
     def note(agent: TabularAgent) -> None:
         steps_done[0] = agent.num_timesteps
@@ -92,7 +98,7 @@ def _learn_tabular(
 
 def play(agent: TabularAgent, trial: SweepTrial) -> np.ndarray:
     """Undiscounted returns of the evaluation policy, at most `horizon` steps each."""
-    env = make_env(trial)
+    env = make_env(trial.env, trial.env_options)
     actions = all_actions(agent)
     totals = np.zeros(trial.eval_episodes)
     for episode in range(trial.eval_episodes):

@@ -90,8 +90,8 @@ def _run_missing(
 
 def _check_environments(trials: dict[SweepTrial, str]) -> None:
     """An environment that cannot be made is a mistake, not the failure of a thousand trials."""
-    for trial in {(t.env, t.env_options): t for t in trials}.values():
-        make_env(trial).close()
+    for env, options in {(trial.env, trial.env_options) for trial in trials}:
+        make_env(env, options).close()
 
 
 def _lost(_: int, error: RunError) -> Outcome:

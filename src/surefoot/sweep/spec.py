@@ -19,7 +19,7 @@ class Sweep:
     """Every combination of the grid's values, each with every seed."""
 
     base: Mapping[str, Any]
-    """Settings of all trials: `kind`, `env`, `steps`, ..., and fields of the agent's config."""
+    """Settings of all trials: `agent`, `env`, `steps`, ..., and fields of the agent's config."""
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Values by the name of a setting."""
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)

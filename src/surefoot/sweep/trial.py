@@ -8,6 +8,7 @@ import json
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import gymnasium
@@ -15,6 +16,7 @@ import gymnasium
 import surefoot.mdp  # noqa: F401  (registers the cliffs with Gymnasium)
 from surefoot.errors import InputError, unknown
 from surefoot.files import plain
+from surefoot.mdp.discrete import space_size
 from surefoot.neural.config import NeuralConfig
 from surefoot.policies import Policy
 from surefoot.policies.named import policy_text
@@ -22,6 +24,7 @@ from surefoot.tabular.config import TabularConfig
 
 CONFIGS: dict[str, type[Any]] = {"neural": NeuralConfig, "tabular": TabularConfig}
 FORMAT = 1
+Options = tuple[tuple[str, Any], ...]
 ENV = "env."  # settings with this prefix are arguments of the environment
 
 
@@ -29,11 +32,11 @@ ENV = "env."  # settings with this prefix are arguments of the environment
 class SweepTrial:
     """One training from scratch, evaluated along its way."""
 
-    kind: str
+    agent: str
     """neural or tabular."""
     env: str
     """A Gymnasium id."""
-    env_options: tuple[tuple[str, Any], ...]
+    env_options: Options
     """Arguments for `gymnasium.make`."""
     config: Any
     """`NeuralConfig` or `TabularConfig`."""
@@ -65,39 +68,59 @@ class SweepTrial:
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-OWN = ("kind", "env", "steps", "evaluations", "eval_episodes", "compiled")
+OWN = ("agent", "env", "steps", "evaluations", "eval_episodes", "compiled")
 
 
 def make_trial(settings: Mapping[str, Any], seed: int) -> SweepTrial:
-    """A trial from flat settings: those of `SweepTrial`, of the agent, and `env.NAME`."""
-    kind = settings.get("kind", "neural")
-    if kind not in CONFIGS:
-        raise unknown("kind of trial", kind, CONFIGS)
-    hints = typing.get_type_hints(CONFIGS[kind])
-    own: dict[str, Any] = {}
-    options: dict[str, Any] = {}
-    config: dict[str, Any] = {}
-    for name, value in settings.items():
-        if name in OWN:
-            own[name] = value
-        elif name.startswith(ENV):
-            options[name.removeprefix(ENV)] = tuple(value) if isinstance(value, list) else value
-        elif name in hints:
-            config[name] = _fitting(hints[name], value)
-        else:
-            raise unknown(f"setting of a {kind} trial", name, (*OWN, f"{ENV}NAME", *hints))
+    """A trial from flat settings: those of `SweepTrial`, of the agent, and `env.NAME`.
+
+    `agent` may be auto, as `surefoot train` has it: tabular where observations are discrete.
+    """
+    own = {name: value for name, value in settings.items() if name in OWN}
     for name in ("env", "steps"):
         if name not in own:
             raise InputError(f"a sweep needs {name}: --{name}, or {name} in its [base]")
     _check_own(own, seed)
-    try:
-        made = CONFIGS[kind](**config)
-    except TypeError as error:  # a text where a number belongs
-        raise InputError(f"{config}: {error}") from None
-    pairs = tuple(sorted(options.items()))
-    return SweepTrial(
-        own.pop("kind", "neural"), own.pop("env"), pairs, made, seed, own.pop("steps"), **own
+    options = tuple(
+        (name.removeprefix(ENV), tuple(value) if isinstance(value, list) else value)
+        for name, value in sorted(settings.items())
+        if name.startswith(ENV)
     )
+    agent = own.pop("agent", "auto")
+    if agent == "auto":
+        agent = _suited(own["env"], options)
+    if agent not in CONFIGS:
+        raise unknown("agent", agent, ("auto", *CONFIGS))
+    config = _config_of(agent, settings)
+    return SweepTrial(agent, own.pop("env"), options, config, seed, own.pop("steps"), **own)
+
+
+def _config_of(agent: str, settings: Mapping[str, Any]) -> Any:
+    """What is neither a setting of the trial nor of the environment is one of the agent."""
+    kind = CONFIGS[agent]
+    hints = typing.get_type_hints(kind)
+    chosen: dict[str, Any] = {}
+    for name, value in settings.items():
+        if name in hints:
+            chosen[name] = _fitting(hints[name], value)
+        elif name not in OWN and not name.startswith(ENV):
+            raise unknown(f"setting of a {agent} trial", name, (*OWN, f"{ENV}NAME", *hints))
+    try:
+        return kind(**chosen)
+    except TypeError as error:  # a text where a number belongs
+        raise InputError(f"{chosen}: {error}") from None
+
+
+@lru_cache(maxsize=1024)
+def _suited(env_id: str, options: Options) -> str:
+    env = make_env(env_id, options)
+    try:
+        space_size(env.observation_space)
+    except InputError:
+        return "neural"
+    finally:
+        env.close()
+    return "tabular"
 
 
 def _check_own(own: Mapping[str, Any], seed: int) -> None:
@@ -126,10 +149,12 @@ def _fitting(hint: Any, value: Any) -> Any:
     return value
 
 
-def make_env(trial: SweepTrial) -> gymnasium.Env[Any, Any]:
+def make_env(env_id: str, options: Options) -> gymnasium.Env[Any, Any]:
     try:
-        return gymnasium.make(trial.env, **dict(trial.env_options))
+        return gymnasium.make(env_id, **dict(options))
     except gymnasium.error.Error as error:
-        raise InputError(f"environment {trial.env!r}: {' '.join(str(error).split())}") from None
+        raise InputError(f"environment {env_id!r}: {' '.join(str(error).split())}") from None
+    except ImportError as error:  # module:Id without its module, or what the environment needs
+        raise InputError(f"environment {env_id!r}: {error}") from None
     except TypeError as error:  # an argument the environment does not have
-        raise InputError(f"environment {trial.env!r}: {error}") from None
+        raise InputError(f"environment {env_id!r}: {error}") from None
