@@ -33,6 +33,8 @@ class Options:
     """Episodes of each policy, with the same seeds for all."""
     seed: int = 0
     """Seed of the first episode (the n-th has seed + n) and of the test."""
+    tolerance: float = 0.0
+    """Shortfalls up to this, in units of the returns, do not count in the comparison."""
     resamples: int = 1000
     """Bootstrap resamples of the dominance test."""
     out: Path | None = None
@@ -66,8 +68,9 @@ def main(words: list[str]) -> int:
     comparison = None
     if len(returns) > 1:
         comparison = compare(
-            returns, paired=True, seed=options.seed, resamples=options.resamples, source=source
-        )
+            returns, paired=True, tolerance=options.tolerance, seed=options.seed,
+            resamples=options.resamples, source=source,
+        )  # fmt: skip
         print(f"\n{comparison}")
     if options.out is not None:
         _save(options, found, returns, comparison, save_comparison)
@@ -111,7 +114,7 @@ def show(found: tuple[Evaluated, ...], options: Options) -> None:
         cells = [str(one.cvar(level, options.seed)) for level in CVAR_LEVELS]
         steps = f"{one.lengths.mean():.4g}"
         table.add_row(one.policy, str(one.mean), f"{one.deviation:.4g}", *cells, steps)
-    console = Console(width=None if sys.stdout.isatty() else 110)
+    console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(table)
     for one in found:
         shares = ", ".join(
