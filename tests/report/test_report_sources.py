@@ -127,6 +127,23 @@ def test_choices_of_the_control_tasks(tmp_path):
     assert told == ["qr, period 100, clip 10", "wgf, period 100, h 1, no clip"]
 
 
+def test_a_sweep(tmp_path):
+    run = RunDir.create(tmp_path / "s", {"sweep": "see sweep.toml"}, seeds=[0, 1], command=["x"])
+    cell = {"loss": "qr", "seeds": 2, "failed": 1, "mean": 3.0, "low": 1.0, "high": 5.0,
+            "cvar_0.25": 2.0, "training_return": None}  # fmt: skip
+    run.write_summary({"cells": [cell], "failures": {"loss=qr seed=2": "it <b>broke</b>"}})
+    (run.path / "trials.csv").write_text("loss,seed,return,key\nqr,0,2,aa\nqr,1,4,bb\n")
+    (run.path / "results").mkdir()
+    for key, gain in (("aa", 1), ("bb", 2)):
+        curve = json.dumps({"curve": [[10, gain], [20, 2 * gain]]})
+        (run.path / "results" / f"{key}.json").write_text(curve)
+    charts = {chart.name: chart for chart in of_kind(run.path, Chart)}
+    mean = charts["cells"].variants[""][0].data[0]
+    assert (mean["x"], mean["error_x"]["array"]) == ([3], [2])
+    assert charts["curves"].variants[""][0].data[1]["y"] == [1.5, 3]  # (1 + 2) / 2, (2 + 4) / 2
+    assert "loss=qr seed=2: it <b>broke</b>." in [note.text for note in of_kind(run.path, Note)]
+
+
 def test_numbers_of_a_chart_are_those_of_the_summary(tmp_path):
     path = fresh_clone("risky-cliff", tmp_path)
     summary = json.loads((path / "summary.json").read_text())["losses"]["wgf-mixture"]["ssd"]

@@ -31,6 +31,7 @@ MARKS = {
     "ablation": "step_sizes",
     "gym-choices": "target_periods",
     "gym": "target_period",
+    "sweep": "sweep",
 }
 THEORY = {"trials", "seed", "particles", "type"}  # the figures' configuration is just this
 
@@ -71,6 +72,10 @@ def section_of(path: Path) -> Section:
         return training_section(path, config)
     run = Run(RunDir.open(path), _name(path))
     parts = [*_state(path), *_claims(path), *figures_of(run, builders_of(kind, run))]
+    if kind == "sweep":
+        from surefoot.report.sweep import failures
+
+        return Section(f"Sweep: {run.name}", (*parts, *failures(run), *_source(path, config)))
     title = kind or run.name
     return Section(title, (*parts, *_source(path, config)), ABOUT.get(title, "").capitalize())
 
@@ -114,6 +119,12 @@ def _theory(_: Run) -> dict[str, Builder]:
     return theory.builders()
 
 
+def _sweep(_: Run) -> dict[str, Builder]:
+    from surefoot.report import sweep
+
+    return sweep.builders()
+
+
 def _control(run: Run) -> dict[str, Builder]:
     from surefoot.report import control
 
@@ -128,6 +139,7 @@ _BUILDERS: dict[str | None, Callable[[Run], dict[str, Builder]]] = {
     "figures": _theory,
     "gym": _control,
     "gym-choices": _control,
+    "sweep": _sweep,
 }
 
 
