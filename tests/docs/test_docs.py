@@ -109,10 +109,17 @@ def test_command_named_in_the_text_exists(words, parse_only):
         parse_only(words + value)
 
 
-def test_an_option_that_is_gone_is_noticed(parse_only, capsys):
-    parse_only(["compare", "returns.csv", "--resamples", "50"])
-    with pytest.raises(AssertionError, match="no-such-option"):
-        parse_only(["compare", "returns.csv", "--no-such-option", "50"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_option_that_is_gone_is_noticed(name, parse_only, capsys):
+    first = {"reproduce": ["figures"], "train": ["CartPole-v1"]}
+    words = [name, *first.get(name, [])]
+    parse_only(words)
+    with pytest.raises(AssertionError, match="exit code 2"):
+        parse_only([*words, "--no-such-option", "1"])
+    capsys.readouterr()
+
+
+def test_a_command_that_is_gone_is_noticed(parse_only, capsys):
     with pytest.raises(AssertionError, match="exit code 2"):
         parse_only(["no-such-command"])
     capsys.readouterr()
