@@ -168,12 +168,17 @@ def configuration(
             raise unknown("option", name, known)
     if not isinstance(given, dict) or not given.keys() <= set(known):
         raise InputError(f"{path}: its settings are not those of this version")
+    kinds = {f.name: str(f.type) for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     for name, value in given.items():
-        if isinstance(value, dict) and name not in changes:
+        if name in changes:
+            continue
+        if isinstance(value, dict) and set(value) == {"unnamed"}:
             raise InputError(
                 f"{path}: {name} was {str(value.get('unnamed'))[:200]}, which has no name: "
                 f"give {name}="
             )
+        if not any(_fits(value, kind) for kind in kinds[name].split(" | ")):
+            raise InputError(f"{path}: {name} = {str(value)[:80]}, it must be {kinds[name]}")
     try:
         return cls(**(given | dict(changes)))
     except InputError as error:
@@ -182,12 +187,44 @@ def configuration(
         raise InputError(f"{path}: its settings make no sense ({error})") from None
 
 
+def _fits(value: Any, kind: str) -> bool:
+    """Whether a value of a file is of the type a setting is declared with."""
+    if kind.startswith("tuple["):
+        pair = kind == "tuple[float, float]" and isinstance(value, list) and len(value) != 2
+        return isinstance(value, list) and all(_fits(v, "float") for v in value) and not pair
+    if isinstance(value, bool) or kind == "bool":
+        return kind == "bool" and isinstance(value, bool)
+    if kind == "int":
+        return isinstance(value, int) and 0 <= value < 2**31
+    if kind == "float":
+        return _fits(value, "int") or (isinstance(value, float) and abs(value) < 1e300)
+    return value is None if kind == "None" else isinstance(value, str)
+
+
 def whole(about: Mapping[str, Any], name: str, path: object, most: int = 2**63 - 1) -> int:
     """A counter of a file's header."""
     value = about.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise InputError(f"{path}: {name} = {str(value)[:80]}, it must be a whole number")
     return value
+
+
+def texts(about: Mapping[str, Any], name: str, path: object) -> list[str]:
+    """A list of texts of a file's header."""
+    value = about.get(name)
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise InputError(f"{path}: {name} = {str(value)[:80]}, it must be a list of texts")
+    return value
+
+
+def lengths(about: Mapping[str, Any], name: str, path: object) -> dict[str, int] | None:
+    """How long some files were, if there were any."""
+    value = about.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: {name} = {str(value)[:80]}, it must be a table of lengths")
+    return {key: whole(value, key, path) for key in value}
 
 
 # --- trees of arrays ---------------------------------------------------------------------

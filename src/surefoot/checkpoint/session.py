@@ -52,10 +52,14 @@ class Session:
     def __enter__(self) -> Session:
         if self.checkpoints is not None:
             self.checkpoints.open(self.agent.num_timesteps)
+            try:
+                # A run that is killed before its first checkpoint is due can go on too, and
+                # its logs know where they began.
+                self._last()
+            except BaseException:
+                self.checkpoints.close()
+                raise
             self._stack.enter_context(stopping())
-            # A run that is killed before its first checkpoint is due can go on too, and its
-            # logs know where they began.
-            self._last()
         return self
 
     def wants_boundary(self) -> bool:

@@ -22,9 +22,11 @@ from surefoot.neural.spaces import Spec, spec_of
 from surefoot.saving import (
     configuration,
     from_named,
+    lengths,
     named,
     read_agent,
     settings,
+    texts,
     whole,
     write_agent,
 )
@@ -130,22 +132,14 @@ def resume(
     agent._state = states.to_device(state, agent._state)
     agent._earlier = whole(about, "earlier", path)
     agent._decisions = whole(about, "decisions", path, 2**31 - 1)
-    agent.faults = [str(text) for text in about.get("faults") or ()]
-    agent._logged = _lengths(about.get("logs"), path)
+    agent.faults = texts(about, "faults", path)
+    agent._logged = lengths(about, "logs", path)
     if agent.num_timesteps != whole(about, "num_timesteps", path):
         raise InputError(f"{path}: its counters contradict each other")
     if not compiled and state.begun:
         number = int(state.episode.number)
         agent._stage.restore(about.get("env_state"), arrays, number, state.obs, path)
     return agent
-
-
-def _lengths(told: Any, path: object) -> dict[str, int] | None:
-    if told is None:
-        return None
-    if not isinstance(told, dict):
-        raise InputError(f"{path}: logs is not a table of lengths")
-    return {name: whole(told, name, path) for name in told}
 
 
 # --- both --------------------------------------------------------------------------------

@@ -18,9 +18,11 @@ from surefoot.mdp import TabularMDP, flatten_discrete
 from surefoot.saving import (
     configuration,
     from_named,
+    lengths,
     named,
     read_agent,
     settings,
+    texts,
     whole,
     write_agent,
 )
@@ -197,12 +199,8 @@ def resume(
         raise InputError(f"{path}: its episodes are not a table of {len(COUNTS)} columns")
     agent._episodes = Episodes(len(COUNTS), rows)
     agent._ended = whole(about, "ended", path)
-    agent.faults = [str(text) for text in about.get("faults") or ()]
-    logs = about.get("logs")
-    if logs is not None:
-        agent._logged = {
-            name: whole(logs, name, path) for name in log_tables(agent) if name in logs
-        }
+    agent.faults = texts(about, "faults", path)
+    agent._logged = lengths(about, "logs", path)
     if here is None:
         run = jax.tree.map(jnp.array, all_of_it.run)
         key = jax.random.wrap_key_data(run.key)
