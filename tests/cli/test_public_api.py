@@ -9,6 +9,7 @@ import pytest
 
 import surefoot as sf
 
+LIGHT = ("compare", "evaluate", "bench", "demo", "report", "explain", "reproduce")
 HEAVY = ("jax", "optax", "matplotlib", "polars", "plotly", "scipy", "torch")
 
 
@@ -26,9 +27,7 @@ def test_importing_brings_nothing_heavy():
     assert fresh(asked) == "[]\n"
 
 
-@pytest.mark.parametrize(
-    "words", [["--help"], ["--version"], *([c, "--help"] for c in ("compare", "evaluate", "bench"))]
-)
+@pytest.mark.parametrize("words", [["--help"], ["--version"], *([c, "--help"] for c in LIGHT)])
 def test_help_brings_nothing_heavy(words):
     code = f"""
 import contextlib, io, sys

@@ -6,16 +6,15 @@ import itertools
 import time
 from dataclasses import dataclass
 from pathlib import Path
-
-from rich.console import Console
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from surefoot.cli.options import parse
-from surefoot.experiments.risky_cliff import Config, Results, learned_path, run
-from surefoot.experiments.risky_cliff.cells import grid_of, mdp_of
-from surefoot.experiments.risky_cliff.figures import label_of
-from surefoot.experiments.store import RunDir
-from surefoot.mdp import GreedyPath, draw_path, noisy_states
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from surefoot.experiments.risky_cliff import Results
+    from surefoot.experiments.store import RunDir
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,12 @@ class Options:
 
 def main(words: list[str]) -> int:
     options = parse(Options, words, "surefoot demo", "A small run of the main experiment.")
+    from rich.console import Console
+
+    from surefoot.experiments.risky_cliff import Config, Results, run
+    from surefoot.experiments.risky_cliff.figures import label_of
+    from surefoot.experiments.store import RunDir
+
     config = Config(
         trials=options.trials,
         episodes=options.episodes,
@@ -63,6 +68,10 @@ def main(words: list[str]) -> int:
 
 
 def table(results: Results) -> Table:
+    from rich.table import Table
+
+    from surefoot.experiments.risky_cliff.figures import label_of
+
     made = Table(title=f"last {results.config.last} episodes, mean with 95 % interval")
     for column in ("behaviour", "over the top row", "steps", "return", "falls per trial"):
         made.add_column(column)
@@ -75,6 +84,10 @@ def table(results: Results) -> Table:
 
 
 def drawn_path(results: Results, directory: RunDir, policy: str) -> str:
+    from surefoot.experiments.risky_cliff import learned_path
+    from surefoot.experiments.risky_cliff.cells import grid_of, mdp_of
+    from surefoot.mdp import GreedyPath, draw_path, noisy_states
+
     mdp, grid = mdp_of(results.config), grid_of(results.config)
     path = [int(s) for s in learned_path(directory, results.cell("wgf-mixture", policy).name)]
     taken = [[a for a in range(4) if grid.move(s, a) == n] for s, n in itertools.pairwise(path)]
