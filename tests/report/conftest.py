@@ -76,7 +76,7 @@ def browser() -> Iterator:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     service = webdriver.ChromeService(executable_path=DRIVER)
     driver = webdriver.Chrome(options=options, service=service)
-    driver.set_script_timeout(60)
+    driver.set_script_timeout(300)
     yield driver
     driver.quit()
     shutil.rmtree(profile, ignore_errors=True)

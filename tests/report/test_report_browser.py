@@ -35,7 +35,7 @@ def opened(browser, page, *, width=1280, dark=False, whole=False):
         until(browser, "return document.querySelector('.plot').data !== undefined")
 
 
-def until(browser, script, seconds=20):
+def until(browser, script, seconds=60):
     end = time.monotonic() + seconds
     while not browser.execute_script(script):
         assert time.monotonic() < end, script

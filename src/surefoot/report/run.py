@@ -65,7 +65,7 @@ def _instead(run: Run, name: str, why: str) -> list[Part]:
     if name in run.store.figures:
         png = run.store.figure(name).read_bytes()
         return [Picture(name, title_of(name), png, f"The stored picture, because {why}.")]
-    return [Note(f"{title_of(name)} is not shown: {why}.", "quiet")]
+    return [Note(f"{title_of(name)}: not shown, because {why}.", "quiet")]
 
 
 def title_of(name: str) -> str:

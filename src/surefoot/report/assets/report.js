@@ -80,8 +80,9 @@
       if (plot && !plot.drawn) plot.draw();
     }
   }, { rootMargin: "700px" });
-  const drawAll = () => Promise.all(plots.filter((plot) => !plot.drawn && plot.div.isConnected).map((plot) => plot.draw()));
-  addEventListener("beforeprint", drawAll);
+  const undrawn = () => plots.filter((plot) => !plot.drawn && plot.div.isConnected);
+  const drawAll = async () => { for (const plot of undrawn()) await plot.draw(); };
+  addEventListener("beforeprint", () => undrawn().forEach((plot) => plot.draw())); // it does not wait
 
   // --- legends -----------------------------------------------------------------------------
   const SHAPES = {
