@@ -75,25 +75,27 @@ def test_blackjack_takes_its_own_observations():
 
 
 class CountsFromOne(gymnasium.Env):
-    """Actions (1, 5) and (1, 6): a tuple whose second part counts from 5."""
+    """States 7 and 8; actions (1, 5) and (1, 6): a tuple whose second part counts from 5."""
 
-    observation_space = gymnasium.spaces.Discrete(2)
+    observation_space = gymnasium.spaces.Discrete(2, start=7)
     action_space = gymnasium.spaces.Tuple(
         [gymnasium.spaces.Discrete(1, start=1), gymnasium.spaces.Discrete(2, start=5)]
     )
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        return 0, {}
+        return 7, {}
 
     def step(self, action):
-        return 1, float(action[1]), True, False, {}
+        return 8, float(action[1]), True, False, {}
 
 
 def test_the_action_is_in_the_environment_s_own_words():
     agent = TabularAgent(CountsFromOne(), memory=4, particles=4, explore=0.5, seed=0).learn(100)
-    assert agent.predict(0) == (1, 6)  # reward 6 against 5
-    assert CountsFromOne.action_space.contains(agent.predict(0))
+    assert agent.predict(7) == (1, 6)  # reward 6 against 5
+    assert CountsFromOne.action_space.contains(agent.predict(7))
+    np.testing.assert_array_equal(agent.return_distribution(8), 0)  # where nothing was learned
+    assert agent.return_distribution(7).max() > 5
 
 
 @pytest.mark.slow
@@ -142,7 +144,9 @@ class NotANumber(gymnasium.Env):
 
 
 def test_a_bad_environment_is_named():
-    with pytest.raises(RunError, match="NotANumber, seed 0, step 1: state 0, the environment gave the reward nan"):
+    with pytest.raises(
+        RunError, match="NotANumber, seed 0, step 1: state 0, the environment gave the reward nan"
+    ):
         TabularAgent(NotANumber()).learn(5)
 
 

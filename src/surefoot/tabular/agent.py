@@ -277,7 +277,7 @@ class TabularAgent:
         return policy_named(getattr(self.config, which))
 
     def _state(self, obs: Any) -> int:
-        index = np.asarray(obs) if np.ndim(obs) == 0 else np.asarray(self._encoded(obs))
+        index = np.asarray(self._encoded(obs))
         if index.shape != () or not np.issubdtype(index.dtype, np.integer):
             raise InputError(f"obs = {obs!r}: a state is one whole number")
         if not 0 <= int(index) < self.table.z.shape[0]:
@@ -285,8 +285,13 @@ class TabularAgent:
         return int(index)
 
     def _encoded(self, obs: Any) -> Any:
-        """A state in the environment's own words, such as Blackjack's tuple."""
-        return obs if self.env is None else encode(self.env.env.observation_space, obs)
+        """The number of a state that is told in the environment's own words, such as Blackjack's
+        tuple or a space that counts from 1; a number may stand for any other state."""
+        if self.env is None:
+            return obs
+        space = self.env.env.observation_space
+        known = np.ndim(obs) > 0 or space.contains(obs)
+        return encode(space, obs) if known else obs
 
     def _mask(self, state: int) -> jax.Array | None:
         if self.mdp is None or self.mdp.mask is None:
