@@ -9,7 +9,7 @@ import math
 import os
 import secrets
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path, PurePath
 from typing import Any
@@ -24,10 +24,11 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 TEMPORARY = ".tmp"
+Buffer = bytes | memoryview
 
 
-def atomic_write(path: str | os.PathLike[str], data: bytes) -> Path:
-    """Write `data` to `path` so that a reader, or a crash, sees the old file or the new one.
+def atomic_write(path: str | os.PathLike[str], data: Buffer | Sequence[Buffer]) -> Path:
+    """Write `data`, or pieces of it, so that a reader, or a crash, sees the old file or the new.
 
     The bytes go to a temporary file beside the target, are flushed and synced, and take the
     target's name in one rename; the directory is synced so that the rename survives too.
@@ -41,7 +42,8 @@ def atomic_write(path: str | os.PathLike[str], data: bytes) -> Path:
         # O_EXCL: two writers never share a temporary file. 0o666: the user's umask decides.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with open(descriptor, "wb") as file:
-            file.write(data)
+            for piece in (data,) if isinstance(data, bytes | memoryview) else data:
+                file.write(piece)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

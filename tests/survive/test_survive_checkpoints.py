@@ -12,9 +12,11 @@ import jax
 import numpy as np
 import pytest
 import survive_child
+from safetensors.numpy import load_file
 from survive_child import EVERY, SMALL, STEPS, TINY, digest
 
 import surefoot as sf
+from surefoot import saving
 from surefoot.checkpoint import Checkpoints, load, resume
 from surefoot.errors import InputError
 from surefoot.mdp import risky_cliff
@@ -251,6 +253,20 @@ def test_a_policy_without_a_name_has_to_be_given_again(tmp_path):
     assert load(tmp_path / "agent", evaluation=Mine()).config == agent.config
     with pytest.raises(InputError, match="option 'sed'"):
         load(tmp_path / "agent", sed=3)
+
+
+def test_the_files_are_safetensors_that_others_can_read(tmp_path):
+    arrays = {
+        "b.wide": np.arange(6.0).reshape(2, 3).T, "a": np.float32(2.5), "none": np.zeros((0, 4)),
+        "flags": np.array([True, False]), "words": np.arange(3, dtype=np.uint32),
+        "half": np.ones(5, np.float16), "small": np.array([-3], np.int8),
+    }  # fmt: skip
+    saving.write_agent(tmp_path / "x", "neural", arrays, {"note": "\u00fc"})
+    for found in (load_file(tmp_path / "x"), saving.read_agent(tmp_path / "x")[0]):
+        assert found.keys() == arrays.keys()
+        for name, value in arrays.items():
+            assert found[name].dtype == value.dtype
+            np.testing.assert_array_equal(found[name], value)
 
 
 def test_nothing_warns_about_an_environment_that_can_be_stored(tmp_path):

@@ -35,17 +35,10 @@ def offences(source: str) -> list[str]:
             names = {node.module or "", *(f"{node.module}.{a.name}" for a in node.names)}
             found += [n for n in names if n in MODULES or n.split(".")[0] in MODULES]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            literal = all(isinstance(a, ast.Constant) for a in node.args[:1])
-            if node.func.id in CALLS and not (node.func.id == "__import__" and _known(node)):
-                found.append(node.func.id if not literal else f"{node.func.id} of a constant")
+            found += [node.func.id] if node.func.id in CALLS else []
         elif isinstance(node, ast.keyword) and node.arg == "allow_pickle":
             found.append("allow_pickle")
     return found
-
-
-def _known(call: ast.Call) -> bool:
-    """An import by a name that a loop over a tuple of constants gives."""
-    return isinstance(call.args[0], ast.Name) and call.args[0].id == "module"
 
 
 @pytest.mark.parametrize(

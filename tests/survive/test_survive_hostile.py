@@ -19,6 +19,8 @@ from surefoot.checkpoint import Checkpoints, load, resume
 from surefoot.errors import InputError
 from surefoot.experiments.claims import Claim
 from surefoot.experiments.store import RunDir
+from surefoot.neural import NeuralConfig
+from surefoot.tabular import TabularConfig
 
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -57,12 +59,12 @@ def test_every_flipped_bit_and_every_cut_is_noticed(files, tmp_path):
     chance = random.Random(3)
     for path, read in files:
         data = path.read_bytes()
-        for _ in range(60):
+        for _ in range(40):
             at, bit = chance.randrange(len(data)), chance.randrange(8)
             damaged = bytearray(data)
             damaged[at] ^= 1 << bit
             refused(tmp_path / "x", read, bytes(damaged))
-        for _ in range(30):
+        for _ in range(20):
             refused(tmp_path / "x", read, data[: chance.randrange(len(data))])
         refused(tmp_path / "x", read, data + b"\0")
         (tmp_path / "x").write_bytes(data)
@@ -105,7 +107,7 @@ def forged(path, change) -> bytes:
     about = {k: v for k, v in about.items() if k != "checksum"}
     arrays, about = change(dict(arrays), json.loads(json.dumps(about)))
     kind, contents = about.pop("kind"), about.pop("contents")
-    return saving.encode(kind, arrays, about, contents)
+    return b"".join(saving.encode(kind, arrays, about, contents))
 
 
 def test_every_wrong_array_is_named(files, tmp_path):
@@ -124,35 +126,43 @@ def test_every_wrong_array_is_named(files, tmp_path):
         refused(tmp_path / "x", read, evil, "is no name of an array")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        None, -1, 2**70, 1.5, "x", "../../x", [], {}, [[]], True, {"id": "os:system"},
-        {"id": "CartPole-v1", "kwargs": {"render_mode": 3}, "max_episode_steps": "x"},
-        {"id": "../x", "kwargs": {}, "max_episode_steps": None}, {"generator": "os.system"},
-        [{"layer": "CartPoleEnv", "attributes": {"step": "x"}}], [None, None, None],
-    ],
-)  # fmt: skip
+WRONG = [
+    None, -1, 2**70, 1.5, "x", "../../x", [], {}, [[]], True, {"id": "os:system"},
+    {"id": "CartPole-v1", "kwargs": {"render_mode": 3}, "max_episode_steps": "x"},
+    {"id": "../x", "kwargs": {}, "max_episode_steps": None}, {"generator": "os.system"},
+    [{"layer": "CartPoleEnv", "attributes": {"step": "x"}}], [None, None, None],
+]  # fmt: skip
+
+
 @pytest.mark.filterwarnings("ignore:.*does not start equal episodes")
-def test_wrong_headers_are_refused_or_harmless(files, tmp_path, wrong):
-    for path, read in files:
+def test_wrong_headers_are_refused_or_harmless(files, tmp_path):
+    chance, path = random.Random(2), tmp_path / "x"
+    for source, read in files:
         contents = "agent" if read is load else "checkpoint"
-        header = saving.read_agent(path, contents=contents)[1]
-        for field in set(header) - {"format", "checksum", "surefoot"}:
-            data = forged(path, lambda a, h, f=field: (a, h | {f: wrong}))
-            (tmp_path / "x").write_bytes(data)
-            found = told(read, tmp_path / "x")
+        header = saving.read_agent(source, contents=contents)[1]
+        config = header["config"]
+        places = [{name: w} for name in header if name not in ("format", "checksum") for w in WRONG]
+        settings = [{"config": config | {name: w}} for name in config for w in WRONG]
+        for change in [*chance.sample(places, 50), *chance.sample(settings, 25)]:
+            path.write_bytes(forged(source, lambda a, h, c=change: (a, h | c)))
+            found = told(read, path)
             if isinstance(found, InputError):
-                assert str(found).startswith(str(tmp_path / "x"))
+                assert str(found).startswith(str(path))
             else:
                 assert isinstance(found, sf.NeuralAgent | sf.TabularAgent)
-        for field in header["config"]:
-            data = forged(path, lambda a, h, f=field: (a, h | {"config": h["config"] | {f: wrong}}))
-            (tmp_path / "x").write_bytes(data)
-            found = told(read, tmp_path / "x")
-            assert str(tmp_path / "x") in str(found) or isinstance(
-                found, sf.NeuralAgent | sf.TabularAgent
-            )
+
+
+@pytest.mark.parametrize("cls", [NeuralConfig, TabularConfig])
+def test_every_wrong_setting_is_told(cls):
+    good = json.loads(json.dumps(saving.settings(cls())))
+    assert saving.configuration(cls, good, "file") == cls()
+    for name in good:
+        for wrong in WRONG:
+            found = told(lambda g: saving.configuration(cls, g, "file"), good | {name: wrong})
+            assert isinstance(found, cls) or str(found).startswith("file: ")
+    for wrong in (None, [], "x", {"no_such": 1}):
+        found = told(lambda g: saving.configuration(cls, g, "file"), wrong)
+        assert isinstance(found, InputError)
 
 
 def test_sizes_that_would_not_fit_into_memory_are_not_tried(files, tmp_path):

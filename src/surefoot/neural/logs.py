@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -174,7 +175,7 @@ class TensorBoard:
 def _tensorboard_writer(directory: str | Path) -> Any:
     for module in ("torch.utils.tensorboard", "tensorboardX"):
         try:
-            return __import__(module, fromlist=["SummaryWriter"]).SummaryWriter(str(directory))
+            return importlib.import_module(module).SummaryWriter(str(directory))
         except ImportError:
             continue
     raise InputError("TensorBoard logging needs tensorboardX, or torch with tensorboard")
