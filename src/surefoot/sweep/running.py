@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from surefoot.sweep.spec import Sweep, words
 from surefoot.sweep.store import ResultStore
 from surefoot.sweep.summary import Cell, to_csv
 from surefoot.sweep.trial import SweepTrial, make_env
+
+WRITERS = 8  # threads that write results: a disk syncs many files in the time of one
 
 
 @dataclass(frozen=True)
@@ -81,11 +85,12 @@ def _run_missing(
     ):
         jobs = [(trial, board.place(i)) for i, trial in enumerate(missing)]
         told = [names[trial] for trial in missing]
-        for index, outcome in run_jobs(run_job, jobs, names=told, if_lost=_lost, **where):
-            kept = _keep(store, missing[index], outcome)
-            board.finished(index)
-            done += 1
-            bar.note(f"{done} of {len(names)} trials; {told[index]}: {kept}")
+        with _Writers(store) as writers:
+            for index, outcome in run_jobs(run_job, jobs, names=told, if_lost=_lost, **where):
+                writers.keep(missing[index], outcome)
+                board.finished(index)
+                done += 1
+                bar.note(f"{done} of {len(names)} trials; {told[index]}: {_words(outcome)}")
 
 
 def _check_environments(trials: dict[SweepTrial, str]) -> None:
@@ -98,13 +103,37 @@ def _lost(_: int, error: RunError) -> Outcome:
     return {"error": f"RunError: {error}"}
 
 
-def _keep(store: ResultStore, trial: SweepTrial, outcome: Outcome) -> str:
-    """Put it on disk before anything else happens, and say it in a few words."""
+def _words(outcome: Outcome) -> str:
     if "error" in outcome:
-        store.put_failure(trial, outcome["error"])
         return f"failed ({outcome['error']})"
-    store.put(trial, outcome["result"])
     return f"return {outcome['result']['curve'][-1][1]:.5g}"
+
+
+class _Writers:
+    """Threads that put results on disk: the driver need not wait for it, file by file."""
+
+    def __init__(self, store: ResultStore) -> None:
+        self._store, self._pool = store, ThreadPoolExecutor(WRITERS)
+        self._open: deque[Future[Any]] = deque()
+
+    def __enter__(self) -> _Writers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=True)  # also after Ctrl-C: what is done is kept
+        self._settle(0)
+
+    def keep(self, trial: SweepTrial, outcome: Outcome) -> None:
+        if "error" in outcome:
+            self._open.append(self._pool.submit(self._store.put_failure, trial, outcome["error"]))
+        else:
+            self._open.append(self._pool.submit(self._store.put, trial, outcome["result"]))
+        self._settle(2 * WRITERS)  # a slow disk holds the sweep back, not the memory
+
+    def _settle(self, most: int) -> None:
+        """Raise what a write has raised, such as a full disk."""
+        while self._open and (len(self._open) > most or self._open[0].done()):
+            self._open.popleft().result()
 
 
 def _finish(

@@ -76,7 +76,8 @@ def write_once(path: Path, data: bytes) -> bool:
     """Give `path` this content, whole, unless it exists; says whether it was given.
 
     A temporary file is written and synced first. `link` then gives it its name in one step, and
-    unlike a rename fails where the name is taken.
+    unlike a rename fails where the name is taken. The directory is not synced: a name that a power
+    failure takes away costs one trial, syncing for each of them would cost every sweep.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{TEMPORARY}")
     try:
@@ -85,15 +86,12 @@ def write_once(path: Path, data: bytes) -> bool:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        given = _name(temporary, path)
+        return _name(temporary, path)
     except OSError as error:
         raise RunError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
-    if given:
-        _sync(path.parent)
-    return given
 
 
 def _name(temporary: Path, path: Path) -> bool:
@@ -106,13 +104,3 @@ def _name(temporary: Path, path: Path) -> bool:
             return False
         os.rename(temporary, path)
     return True
-
-
-def _sync(directory: Path) -> None:
-    if os.name == "nt":  # no handle to a directory that could be synced
-        return
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
