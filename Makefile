@@ -51,9 +51,9 @@ torch: .venv/.synced ## the CPU build of torch, beside the lock
 	  .tools/bin/pip --python $(BIN)/python install -q --disable-pip-version-check torch==2.13.0; }
 
 peers: .venv/.synced ## libraries that tests compare with or adapt to, beside the lock's default set
-	@echo "== installing peers (sb3-contrib, tianshou, ray, pysdtest, pot)"
+	@echo "== installing peers (sb3-contrib, tianshou, ray, pysdtest, pot, mkdocs)"
 	@$(UV) sync --quiet --locked --inexact $(EXTRAS) --extra bench --extra sb3 \
-	  --extra tianshou --extra ray
+	  --extra tianshou --extra ray --extra docs
 
 browser: ## Chromium and its driver (Debian's), with which tests open and click reports
 	@{ command -v chromium && command -v chromedriver; } >/dev/null || { \
@@ -73,6 +73,7 @@ bench-learning: .venv/.synced ## learning curves beside sb3-contrib's QR-DQN (ho
 docs: .venv/.synced ## the documentation, built offline into site/
 	@$(UV) sync --quiet --locked --inexact $(EXTRAS) --extra docs
 	@$(BIN)/python tools/pages.py
+	@$(BIN)/python tools/pictures.py
 	@$(BIN)/mkdocs build --strict
 
 clean: ## remove what the targets made, the environment included
