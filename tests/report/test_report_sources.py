@@ -261,6 +261,16 @@ def test_a_training_without_its_agent_still_has_curves(trained, tmp_path):
     assert "agent cannot be opened" in of_kind(path, Note)[0].text
 
 
+def test_no_module_that_a_run_names_is_imported(trained, tmp_path, monkeypatch):
+    path = Path(shutil.copytree(trained, tmp_path / "run"))
+    (tmp_path / "stranger_module.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    config = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps(config | {"env": "stranger_module:Env-v0"}))
+    assert named(path, Chart) == ["learning", "watched"]
+    assert "made by 'stranger_module'" in of_kind(path, Note)[0].text
+
+
 # --- mistakes and the command --------------------------------------------------------------
 
 

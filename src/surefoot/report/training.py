@@ -43,7 +43,7 @@ def training_parts(path: Path, config: Mapping[str, Any]) -> list[Part]:
     parts: list[Part] = []
     seed = config.get("seed")
     start = seed if isinstance(seed, int) and seed >= 0 else 0
-    agent, why = _agent(path)
+    agent, why = _agent(path, config.get("env"))
     for what, build in (
         ("The learning curve", lambda: learning(path)),
         ("Who decided", lambda: authorities(path)),
@@ -62,8 +62,12 @@ def training_parts(path: Path, config: Mapping[str, Any]) -> list[Part]:
     return parts
 
 
-def _agent(path: Path) -> tuple[Any, str]:
-    """The agent, or None and why it cannot be had."""
+def _agent(path: Path, env: Any) -> tuple[Any, str]:
+    """The agent, or None and why it cannot be had. A report is made of other people's runs too:
+    it imports nothing that a file names."""
+    if isinstance(env, str) and ":" in env:
+        module = env.partition(":")[0]
+        return None, f"its environment is made by {module!r}, which `surefoot explain` imports"
     try:
         return open_agent(path), ""
     except InputError as error:
