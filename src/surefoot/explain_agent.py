@@ -11,6 +11,7 @@ import numpy as np
 
 from surefoot.errors import InputError
 from surefoot.explain import Explanation, explain
+from surefoot.files import read_json
 from surefoot.policies import Policy, policy_named
 
 # What actions are called, where the environment itself only numbers them.
@@ -32,6 +33,7 @@ def open_agent(place: str | os.PathLike[str], env: Any = None) -> Any:
 
     path = Path(place)
     if path.is_dir():
+        env = _own_env(path) if env is None else env
         if (path / "agent.safetensors").is_file():
             path = path / "agent.safetensors"
         elif (path / "checkpoints").is_dir():
@@ -41,6 +43,15 @@ def open_agent(place: str | os.PathLike[str], env: Any = None) -> Any:
     elif not path.exists():
         raise InputError(f"{place}: there is no such file or run directory")
     return checkpoint.load(path, env)
+
+
+def _own_env(run: Path) -> str | None:
+    """`module:Id` of a run, which says who registers the environment; other ids the agent knows."""
+    if not (run / "config.json").is_file():
+        return None
+    config = read_json(run / "config.json")
+    name = config.get("env") if isinstance(config, dict) else None
+    return name if isinstance(name, str) and ":" in name else None
 
 
 def explain_agent(agent: Any, obs: Any, policy: Policy | str | None = None) -> Explanation:

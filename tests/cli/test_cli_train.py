@@ -263,3 +263,38 @@ def test_greedy_in_evaluate_is_the_agent_s_own_evaluation(cartpole):
     assert sum(found.decided.values()) == pytest.approx(1.0)
     low, high = found.cvar(0.05).low, found.cvar(0.05).high
     assert low <= found.cvar(0.05).mean <= high
+
+
+# --- environments of one's own -----------------------------------------------------------------
+
+OWN = """
+import gymnasium as gym
+import numpy as np
+
+class Own(gym.Env):
+    observation_space = gym.spaces.Box(-1, 1, (2,))
+    action_space = gym.spaces.Discrete(2)
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+    def step(self, action):
+        return np.zeros(2, np.float32), float(action), True, False, {}
+
+gym.register("OwnOfTrain-v0", entry_point=Own)
+"""
+
+
+@pytest.mark.slow
+def test_an_environment_of_one_s_own_is_found_by_every_command(tmp_path):
+    """Each command in a process of its own, as the module is not imported there yet."""
+    (tmp_path / "own_of_train.py").write_text(OWN)
+    script = Path(sys.executable).with_name("surefoot")
+    for words in (
+        ["train", "own_of_train:OwnOfTrain-v0", "--steps", "50", "--hidden", "4", "--out", "run"],
+        ["evaluate", "run", "--policy", "greedy", "--episodes", "2"],
+        ["explain", "run"],
+    ):
+        done = subprocess.run(
+            [script, *words], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr

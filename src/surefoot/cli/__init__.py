@@ -33,6 +33,8 @@ def main(words: list[str] | None = None) -> int:
 
         print(f"surefoot {__version__}")
         return 0
+    if os.getcwd() not in sys.path:  # where `module:Id` of one's own is looked for, last of all
+        sys.path.append(os.getcwd())
     try:
         if words[0] not in COMMANDS:
             raise unknown("command", words[0], COMMANDS)
