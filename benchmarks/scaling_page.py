@@ -39,8 +39,8 @@ def render() -> None:
 THROUGHPUT = """Risky-cliff trials (Algorithm 1, mixture targets, SSD behaviour, 10,000 steps), in
 turn, in two rounds, while the load average was {load:.0f} on {cores} cores. The wall clock says
 little where so much else shares the cores: the last column is the share of a core that workers got,
-and it changed from minute to minute. CPU time does not have that trouble: throughput per CPU is what
-workers give on cores of their own, less what they take from each other's caches."""
+and it changed from minute to minute. CPU time does not have that trouble: throughput per CPU is
+what workers give on cores of their own, less what they take from each other's caches."""
 PARTS = """Start-up is until the first trial begins, and the CPU time of compiling without a cache
 (`JAX_COMPILATION_CACHE_DIR` saves most of that from the second time on)."""
 CHECK = """Jobs that sleep need no core, so that load blurs them least. For the trials the
