@@ -60,7 +60,7 @@ def encode(
         place = {"shape": list(value.shape), "data_offsets": [start, end]}
         outer[name] = {"dtype": _DTYPES[value.dtype.str.lstrip("<|")], **place}
         if value.nbytes:
-            pieces.append(memoryview(value.reshape(-1).view(np.uint8)))
+            pieces.append(value.reshape(-1).view(np.uint8).data)
     text = json.dumps(outer).encode()
     text += b" " * (-len(text) % 8)
     blank = len(text).to_bytes(8, "little") + text
