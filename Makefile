@@ -53,7 +53,7 @@ torch: .venv/.synced ## the CPU build of torch, beside the lock
 peers: .venv/.synced ## libraries that tests compare with or adapt to, beside the lock's default set
 	@echo "== installing peers (sb3-contrib, tianshou, ray, pysdtest, pot, mkdocs)"
 	@$(UV) sync --quiet --locked --inexact $(EXTRAS) --extra bench --extra sb3 \
-	  --extra tianshou --extra ray --extra docs
+	  --extra tianshou --extra ray --extra docs --extra browser
 
 browser: ## Chromium and its driver (Debian's), with which tests open and click reports
 	@{ command -v chromium && command -v chromedriver; } >/dev/null || { \
