@@ -1,6 +1,8 @@
 """Trains runs of all four kinds, each from wherever its checkpoints are; made to be killed.
 
-python survive_child.py FOLDER [replace|replaced|fsync N]
+python survive_child.py FOLDER FIRST [replace|replaced|fsync N]
+
+FIRST is the number of the kind to begin with, so that deaths are spread over all of them.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ def deadly(call: str, number: int) -> None:
     setattr(os, call.removesuffix("d"), instead)
 
 
-def main(folder: Path, words: list[str]) -> None:
+def main(folder: Path, first: int, words: list[str]) -> None:
     import jax
 
     import surefoot.tabular.agent
@@ -80,9 +82,10 @@ def main(folder: Path, words: list[str]) -> None:
     if words:
         deadly(words[0], int(words[1]))
     print("go", flush=True)
-    for name in kinds():
+    names = list(kinds())
+    for name in names[first:] + names[:first]:
         (folder / f"{name}.txt").write_text(digest(train(name, folder)))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
