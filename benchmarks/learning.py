@@ -46,6 +46,7 @@ class Setting:
     explore: float = 0.1
     explore_start: float = 0.1
     explore_steps: int = 1
+    n_step: int = 1
     max_grad_norm: float | None = 1.0
     step_size: float = 1.0  # of WGF only
 
@@ -58,10 +59,10 @@ SETTINGS = (
     Setting("CartPole, paper", "CartPole-v1", 30_000, compiled=True),
     Setting("MountainCar, paper", "MountainCar-v0", 60_000, compiled=True),
     Setting(
-        "MountainCar, more exploration", "MountainCar-v0", 120_000, "rl-zoo's DQN settings",
+        "MountainCar, more exploration", "MountainCar-v0", 120_000, "rl-zoo's, three-step returns",
         compiled=True, learning_rate=4e-3, batch_size=128, gamma=0.98, learning_starts=1000,
         target_period=600, update_every=16, updates=8, explore=0.07, explore_start=1.0,
-        explore_steps=24_000,
+        explore_steps=24_000, n_step=3,
     ),
     Setting("LunarLander, paper", "LunarLander-v3", 60_000),
 )  # fmt: skip
@@ -69,7 +70,7 @@ EPISODES = 10
 SHARED = (
     "particles", "learning_rate", "batch_size", "gamma", "replay_size", "learning_starts",
     "target_period", "update_every", "updates", "explore", "explore_start", "explore_steps",
-    "step_size", "max_grad_norm",
+    "step_size", "max_grad_norm", "n_step",
 )  # fmt: skip
 
 
@@ -129,7 +130,7 @@ def theirs(setting: Setting, seed: int) -> dict[str, Any]:
         gamma=setting.gamma, train_freq=setting.update_every, gradient_steps=setting.updates,
         target_update_interval=setting.target_period, seed=seed, device="cpu",
         exploration_initial_eps=setting.explore_start, exploration_final_eps=setting.explore,
-        max_grad_norm=setting.max_grad_norm,
+        max_grad_norm=setting.max_grad_norm, n_steps=setting.n_step,
         exploration_fraction=min(1.0, setting.explore_steps / setting.steps),
         policy_kwargs={"n_quantiles": setting.particles, "net_arch": [256, 256]},
     )  # fmt: skip

@@ -44,9 +44,9 @@ class Setting(NamedTuple):
 class Config:
     """Target period, h, gradient clipping and training length of the control experiment."""
 
-    tasks: tuple[str, ...] = ("mountain-car", "cart-pole", "lunar-lander")
-    """Any of mountain-car, cart-pole, lunar-lander."""
-    steps: tuple[int, ...] = (60_000, 30_000, 60_000)
+    tasks: tuple[str, ...] = ("cart-pole", "lunar-lander")
+    """Any of mountain-car, cart-pole, lunar-lander; the first is not learned at any of these points."""
+    steps: tuple[int, ...] = (30_000, 30_000)
     """Environment steps of training, one number per task."""
     trials: int = 2
     """Trials of each point."""
