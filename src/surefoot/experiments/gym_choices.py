@@ -2,7 +2,8 @@
 
 Around the chosen point, each of target period, h and gradient clipping (WGF's squared residual
 has no bound on its gradient, QR's Huber loss has) is varied alone. Training length is read off
-the same runs: the score after a half and after the whole of them.
+the same runs: the score after a half and after the whole of them. MountainCar is left out by
+default: at the chosen point no trial of the experiment learned it, so it has nothing to compare.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Config:
     """Target period, h, gradient clipping and training length of the control experiment."""
 
     tasks: tuple[str, ...] = ("cart-pole", "lunar-lander")
-    """Any of mountain-car, cart-pole, lunar-lander; the first is not learned at any of these points."""
+    """Any of mountain-car, cart-pole, lunar-lander."""
     steps: tuple[int, ...] = (30_000, 30_000)
     """Environment steps of training, one number per task."""
     trials: int = 2
