@@ -22,7 +22,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:  # what a type checker and an editor see; `_HOME` is the same for the interpreter
     from surefoot import adapters, dominance, mdp, particles, policies, transport
-    from surefoot.checkpoint import Checkpoints, load, resume
+    from surefoot.checkpoint import Checkpoints, FaultPolicy, load, resume
     from surefoot.comparing import Comparison, compare, compare_file
     from surefoot.dominance import (
         almost_ssd_ratio,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see; `_HOME` is the same 
     from surefoot.errors import InputError, Interrupted, RunError, SurefootError
     from surefoot.evaluating import evaluate
     from surefoot.explain import Explanation
+    from surefoot.logs import Watch
     from surefoot.mdp import TabularMDP
     from surefoot.neural import NeuralAgent, NeuralConfig
     from surefoot.particles import (
@@ -71,6 +72,7 @@ __all__ = [
     "Decision",
     "Explanation",
     "Explore",
+    "FaultPolicy",
     "Greedy",
     "InputError",
     "Interrupted",
@@ -85,6 +87,7 @@ __all__ = [
     "TabularMDP",
     "Training",
     "Wang",
+    "Watch",
     "__version__",
     "adapters",
     "almost_ssd_ratio",
@@ -118,13 +121,14 @@ __all__ = [
 
 _MODULES = ("adapters", "dominance", "mdp", "particles", "policies", "transport")
 _NAMES = {
-    "checkpoint": "Checkpoints load resume",
+    "checkpoint": "Checkpoints FaultPolicy load resume",
     "comparing": "Comparison compare compare_file",
     "dominance": "almost_ssd_ratio dominance_matrix dominant_set fsd_dominates ssd_dominates "
     "violation",
     "errors": "InputError Interrupted RunError SurefootError",
     "evaluating": "evaluate",
     "explain": "Explanation",
+    "logs": "Watch",
     "mdp": "TabularMDP",
     "neural": "NeuralAgent NeuralConfig",
     "particles": "cumulative_cdf cumulative_quantile cvar dispersion_space quantile wasserstein",

@@ -28,8 +28,8 @@ from surefoot.errors import InputError
 from surefoot.evaluating import evaluate, made_env
 from surefoot.experiments.store import Existing, RunDir
 from surefoot.files import atomic_write, json_bytes, read_json
+from surefoot.logs import Hook, RunLog, Watch
 from surefoot.neural import NeuralAgent, NeuralConfig
-from surefoot.neural.logs import Hook, RunLog, Watch
 from surefoot.policies import policy_text
 from surefoot.progress import progress
 from surefoot.saving import settings

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from surefoot.errors import InputError, RunError
+from surefoot.logs import RunLog, TensorBoard, Watch, WeightsAndBiases
 from surefoot.neural import NeuralAgent, probes
 from surefoot.neural.fused import _enter, advance
-from surefoot.neural.logs import RunLog, TensorBoard, Watch, WeightsAndBiases
 from surefoot.policies import SSD, CVaR, DecidedBy
 
 TINY = {"loss": "qr", "hidden": (8,), "particles": 4, "learning_starts": 20, "target_period": 30}

@@ -19,6 +19,7 @@ import surefoot as sf
 from surefoot import saving
 from surefoot.checkpoint import Checkpoints, load, resume
 from surefoot.errors import InputError
+from surefoot.logs import Watch
 from surefoot.mdp import risky_cliff
 from surefoot.neural import probes
 from surefoot.policies import SSD, Greedy
@@ -41,7 +42,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(name, tmp_path):
 def test_evaluations_and_watched_states_are_logged_once(tmp_path):
     polars = pytest.importorskip("polars")
     keeper = Checkpoints(tmp_path / "checkpoints", every=60, keep=9)
-    options = {"eval_every": 40, "eval_episodes": 2, "watch": sf.neural.logs.Watch(np.zeros(4), 30)}
+    options = {"eval_every": 40, "eval_episodes": 2, "watch": Watch(np.zeros(4), 30)}
     make = survive_child.kinds()["neural-gymnasium"]
     whole = make().learn(200, log=tmp_path / "whole", **options)
     make().learn(170, log=tmp_path / "parts", checkpoints=keeper, **options)

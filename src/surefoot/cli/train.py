@@ -122,7 +122,7 @@ def default_out(training: Any) -> Path:
 
 
 def _hooks(options: Any, out: Path, training: Any) -> list[Any]:
-    from surefoot.neural.logs import TensorBoard, WeightsAndBiases
+    from surefoot.logs import TensorBoard, WeightsAndBiases
 
     hooks: list[Any] = []
     if options.tensorboard:

@@ -21,12 +21,12 @@ from surefoot.checkpoint.stage import Stage, env_name, fault_policy
 from surefoot.classic import ENVIRONMENTS, PureEnv, pure_env_named
 from surefoot.errors import InputError
 from surefoot.explain import Explanation, explain
+from surefoot.logs import RunLog, Watch
 from surefoot.neural import files
 from surefoot.neural import state as states
 from surefoot.neural.config import NeuralConfig, configured
 from surefoot.neural.evaluation import evaluate_compiled, evaluate_gymnasium, separate_env
 from surefoot.neural.lesson import Callback, Lesson, give
-from surefoot.neural.logs import RunLog, Watch
 from surefoot.neural.spaces import Spec, spec_of
 from surefoot.neural.step import compiled as compiled_calls
 from surefoot.policies import Decision

@@ -15,8 +15,9 @@ import numpy as np
 
 from surefoot.checkpoint.stage import Fault
 from surefoot.classic import EnvState, PureEnv
+from surefoot.logs import Finished
 from surefoot.neural.config import NeuralConfig
-from surefoot.neural.loop import Commit, Finished, Listener, loss_text
+from surefoot.neural.loop import Commit, Listener, loss_text
 from surefoot.neural.network import Params
 from surefoot.neural.spaces import Spec
 from surefoot.neural.state import Episode, RunState

@@ -11,9 +11,9 @@ from surefoot.checkpoint import FaultPolicy, Session
 from surefoot.checkpoint.session import Pace
 from surefoot.checkpoint.stage import Fault
 from surefoot.errors import RunError
+from surefoot.logs import Finished, RunLog, Watch
 from surefoot.neural.fused import run_compiled
-from surefoot.neural.logs import RunLog, Watch
-from surefoot.neural.loop import Finished, run_gymnasium
+from surefoot.neural.loop import run_gymnasium
 from surefoot.neural.state import RunState, cut
 from surefoot.progress import progress
 

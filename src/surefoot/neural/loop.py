@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from surefoot.checkpoint.stage import Fault, Stage, env_name, limited
 from surefoot.errors import InputError
+from surefoot.logs import Finished
 from surefoot.neural.config import NeuralConfig
 from surefoot.neural.spaces import Spec
 from surefoot.neural.state import Episode, RunState
 from surefoot.neural.step import Seen, compiled
-
-
-class Finished(NamedTuple):
-    """A finished episode."""
-
-    step: int  # environment steps of the run when it ended
-    episode: int  # from 0
-    total: float  # undiscounted return
-    length: int
-    loss: float  # of the last update
-
 
 Listener = Callable[[Finished], bool]
 """Told of each finished episode; True asks the loop to stop."""

@@ -10,9 +10,9 @@ import numpy as np
 
 from surefoot.engine import Board, run_jobs
 from surefoot.engine.board import Place, counter
+from surefoot.logs import Finished
 from surefoot.neural.agent import NeuralAgent
 from surefoot.neural.config import NeuralConfig
-from surefoot.neural.loop import Finished
 from surefoot.progress import Mode, progress
 
 

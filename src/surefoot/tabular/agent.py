@@ -18,8 +18,8 @@ from surefoot.checkpoint.session import Pace
 from surefoot.checkpoint.stage import Fault, Stage, env_about, fault_policy
 from surefoot.errors import InputError, RunError, unknown
 from surefoot.explain import Explanation, explain
+from surefoot.logs import RunLog
 from surefoot.mdp import ACTION_NAMES, TabularEnv, TabularMDP, decode, encode, flatten_discrete
-from surefoot.neural.logs import RunLog
 from surefoot.policies import Policy, policy_named
 from surefoot.progress import Mode
 from surefoot.progress import progress as show_progress
@@ -215,7 +215,7 @@ class TabularAgent:
         else:
             policy = behave(self.config)
             self._key, key = jax.random.split(self._key)
-        action = int(policy(self.table.z[index], key, self._mask(index), assume_sorted=True))
+        action = int(_choose(policy, self.table.z, index, key, self._mask(index)))
         if self.env is None:
             return action
         own = decode(self.env.env.action_space, action)
@@ -310,3 +310,8 @@ def _made(env: TabularMDP | gymnasium.Env | str) -> TabularMDP | gymnasium.Env:
 
 def _remade(env: str) -> Any:
     return flatten_discrete(gymnasium.make(env))
+
+
+@partial(jax.jit, static_argnums=0)
+def _choose(policy: Policy, z: jax.Array, state: Any, key: jax.Array, mask: Any) -> jax.Array:
+    return policy(z[state], key, mask, assume_sorted=True)

@@ -9,19 +9,28 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from surefoot.errors import InputError, RunError
 from surefoot.files import atomic_write
-from surefoot.neural.loop import Finished
 
 TABLES = {
     "episodes": ("step", "episode", "return", "length", "loss"),
     "evaluations": ("step", "episode", "return"),
     "distributions": ("step", "state", "action", "particle", "value"),
 }
+
+
+class Finished(NamedTuple):
+    """A finished episode."""
+
+    step: int  # environment steps of the run when it ended
+    episode: int  # from 0
+    total: float  # undiscounted return
+    length: int
+    loss: float  # of the last update
 
 
 @dataclass(frozen=True)
