@@ -85,6 +85,13 @@ def test_verdicts_follow_the_two_tests(wgf, verdict):
     assert ("wgf" in facts["solved_by"]) == (np.mean(wgf) >= 475)
 
 
+def test_equal_failure_is_no_match():
+    nothing = [22.0, 23.0, 22.5, 24.0, 23.0]
+    claim, facts = gym.judge(gym.Config(), "cart-pole", frame(nothing, nothing[::-1]))
+    assert claim.verdict == "not testable"
+    assert facts["solved_by"] == []
+
+
 def test_settings_of_the_paper_and_those_that_solve():
     config = gym.Config()
     plain = gym.make_trials(config, "mountain-car", 60_000, solving=False)

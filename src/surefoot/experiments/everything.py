@@ -54,7 +54,9 @@ def run_or_read(name: str, out: Path, seed: int, trials: int | None) -> list[Cla
     if trials is not None and hasattr(config, "trials"):
         config = replace(config, trials=trials)
     if (out / "complete.json").exists():
-        directory = RunDir.create(out, config, seeds=[seed], existing="resume")
+        # Where and by how many workers it is computed does not make it another run.
+        wanted = config.computed() if hasattr(config, "computed") else config
+        directory = RunDir.create(out, wanted, seeds=[seed], existing="resume")
         return list(directory.read_claims())
     return module.run(config, out, existing="resume")
 
