@@ -35,8 +35,7 @@ training; a run's score is the mean over the last fifth of them.
 
 "paper" are the settings of section 5.3 (two hidden layers of 256, 2 particles, Adam 1e-3, batch 32,
 replay 10,000, exploration 0.1, gamma 0.99), with a target period of 100 steps and gradients
-clipped at norm 1 for all three. "more exploration" are rl-baselines3-zoo's settings of DQN for
-MountainCar, which the paper's settings do not solve reliably.
+clipped at norm 1 for all three. Our own runs are those of `surefoot reproduce gym`.
 """
 
 
