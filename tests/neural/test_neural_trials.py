@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from surefoot.errors import InputError
-from surefoot.experiments import gym as experiment
-from surefoot.experiments.store import RunDir
 from surefoot.neural import NeuralConfig
 from surefoot.neural.moments import measure, midpoint_std
 from surefoot.neural.trials import Trial, run_trials
@@ -54,29 +51,3 @@ def test_the_remedy_sees_what_the_papers_loss_cannot():
     assert max(paper.arms, paper.fork) < 0.3
     assert 0.7 < remedy.arms < 1.3
     assert 0.7 < remedy.fork < 1.2
-
-
-@pytest.mark.slow
-def test_the_experiment_end_to_end(tmp_path):
-    pytest.importorskip("matplotlib")
-    config = experiment.Config(
-        tasks=("cart-pole",), steps=(300,), trials=3, evaluations=5, moments=0, solving=False,
-        workers=1,
-    )  # fmt: skip
-    claims = experiment.run(config, tmp_path / "run")
-    assert [claim.id for claim in claims] == ["gym/cart-pole"]
-    run = RunDir.open(tmp_path / "run")
-    assert run.complete
-    assert run.figures == ["returns"]
-    frame = run.read_table("cart-pole")
-    assert frame.height == 2 * 3 * 5
-    steps, returns = experiment.curves(frame, "wgf")
-    assert steps.tolist() == [60, 120, 180, 240, 300]
-    assert returns.shape == (3, 5)
-    assert experiment.run(config, tmp_path / "run", existing="resume") == claims
-
-
-def test_experiment_mistakes():
-    for options in ({"tasks": ("pole",), "steps": (9,)}, {"steps": (1,)}, {"trials": 2}):
-        with pytest.raises(InputError):
-            experiment.Config(**options)
