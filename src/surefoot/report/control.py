@@ -56,7 +56,7 @@ def returns(run: Run) -> Chart:
             middle = [interquartile_mean(column) for column in curves.T]
             traces.append(line(steps, middle, loss, look, width=2.5))
         task = TASKS[name.removesuffix("-exploring")]
-        title = task.env_id + (", settings that solve it" if "exploring" in name else "")
+        title = task.env_id + (", settings made for the task" if "exploring" in name else "")
         layout = axes("environment steps", "return of ten greedy episodes",
                       shapes=[rule(task.solved)])  # fmt: skip
         panels.append(Panel(title, tuple(traces), layout, 330))
@@ -70,7 +70,7 @@ def scores(run: Run) -> Chart:
     for name in (n for n in run.summary if n in TASKS):
         facts, traces = run.summary[name], []
         rows = {"paper's settings": facts} | (
-            {"settings that solve it": facts["exploring"]} if "exploring" in facts else {}
+            {"settings made for the task": facts["exploring"]} if "exploring" in facts else {}
         )
         for i, loss in enumerate(("qr", "wgf")):
             look, at, values = style(loss), [], []
