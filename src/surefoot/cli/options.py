@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar, Union
 import tyro
 
 from surefoot.errors import InputError, unknown
+from surefoot.files import toml_value
 
 Options = TypeVar("Options")
 TRUE, FALSE = ("true", "True", "1"), ("false", "False", "0")
@@ -66,7 +67,7 @@ def from_toml(kind: type[Options], path: Path) -> Options:
 def to_toml(options: Any) -> str:
     """The dataclass as TOML, flat as on the command line; what is None is left out."""
     return "".join(
-        f"{name} = {_value(value)}\n" for name, value in _flat(options) if value is not None
+        f"{name} = {toml_value(value)}\n" for name, value in _flat(options) if value is not None
     )
 
 
@@ -148,17 +149,6 @@ def _wanted(hint: Any) -> str:
         return f"a list of {kinds[0].__name__}"
     name = str(getattr(hint, "__name__", hint))
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, tuple | list):
-        return f"[{', '.join(_value(v) for v in value)}]"
-    text = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{text}"'
 
 
 # --- words of the command line -----------------------------------------------------------------

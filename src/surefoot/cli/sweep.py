@@ -13,8 +13,9 @@ from rich.console import Console
 from surefoot.cli.options import own_modules, parse, read_toml, take_config
 from surefoot.engine import RETRIES
 from surefoot.errors import InputError, RunError, unknown
+from surefoot.files import toml_value
 from surefoot.sweep import Sweep, parse_seeds, run_sweep
-from surefoot.sweep.spec import parse_grid, parse_setting, toml_value
+from surefoot.sweep.spec import parse_grid, parse_setting
 from surefoot.sweep.summary import to_table
 
 Words = tyro.conf.UseAppendAction[tuple[str, ...]]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from surefoot.errors import InputError
+from surefoot.files import toml_value
 from surefoot.sweep.trial import SweepTrial, make_trial
 
 Setting = tuple[tuple[str, Any], ...]
@@ -114,14 +115,3 @@ def _parse_value(text: str) -> Any:
 
 def toml_name(name: str) -> str:
     return name if name.replace("_", "").replace("-", "").isalnum() else f'"{name}"'
-
-
-def toml_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(toml_value(v) for v in value)}]"
-    text = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{text}"'
