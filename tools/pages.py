@@ -1,9 +1,8 @@
-"""Make docs/reproduction.md and docs/learning.md, with pictures, from the committed results."""
+"""Make docs/reproduction.md and docs/learning.md from the committed results."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 from surefoot.experiments.claims import to_markdown
@@ -49,21 +48,16 @@ def learning() -> None:
     kept = json.loads((LEARNING / "learning.json").read_text())
     if not kept["runs"]:
         return
-    assets = DOCS / "assets" / "results" / "learning"
-    assets.mkdir(parents=True, exist_ok=True)
-    shutil.copy(LEARNING / "learning.png", assets / "learning.png")
     versions = ", ".join(f"{name} {version}" for name, version in kept["versions"].items())
     seeds = sorted({run["seed"] for run in kept["runs"].values()})
     table = (LEARNING / "learning.md").read_text()
-    picture = "![learning curves](assets/results/learning/learning.png)"
+    picture = "![learning curves](../benchmarks/results/learning.png)"
     about = f"Seeds {', '.join(map(str, seeds))}; {versions}."
     (DOCS / "learning.md").write_text("\n\n".join([LEARNING_HEAD, picture, table, about]) + "\n")
 
 
 def reproduction() -> None:
     parts = [HEAD]
-    assets = DOCS / "assets" / "results"
-    shutil.rmtree(assets, ignore_errors=True)
     for name, title in (EXPERIMENTS | APART).items():
         if not (RESULTS / name / "complete.json").exists():
             continue
@@ -71,10 +65,8 @@ def reproduction() -> None:
         parts += [f"## {name}: {title}", to_markdown(run.read_claims())]
         if name == "risky-cliff":
             parts.append(sweep_table(run.read_summary()))
-        (assets / name).mkdir(parents=True)
         for figure in run.figures:
-            shutil.copy(run.figure(figure), assets / name / f"{figure}.png")
-            parts.append(f"![{name}, {figure}](assets/results/{name}/{figure}.png)")
+            parts.append(f"![{name}, {figure}](../results/{name}/figures/{figure}.png)")
         versions = run.read_provenance()["versions"]
         shown = ", ".join(f"{k} {v}" for k, v in versions.items())
         parts.append(

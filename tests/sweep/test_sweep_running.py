@@ -154,13 +154,14 @@ def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path):
 
 # Waits for the first result, when six or more trials are left, and kills a worker of the driver.
 KILL = """
-import os, signal, subprocess, sys, time
+import os, signal, sys, time
 from pathlib import Path
 driver, out = sys.argv[1], Path(sys.argv[2])
 while not list(out.glob("results/*.json")):
     time.sleep(0.02)
-listed = subprocess.check_output(["ps", "-o", "pid=,args=", "--ppid", driver], text=True)
-workers = [line.split()[0] for line in listed.splitlines() if "popen_loky" in line]
+children = Path(f"/proc/{driver}/task").glob("*/children")  # of each thread, without `ps`
+pids = [pid for of_thread in children for pid in of_thread.read_text().split()]
+workers = [pid for pid in pids if b"popen_loky" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 os.kill(int(workers[-1]), signal.SIGKILL)
 """
 
