@@ -199,7 +199,7 @@ class WeightsAndBiases:
         try:
             import wandb
         except ImportError:
-            raise InputError("Weights & Biases logging needs wandb: pip install wandb") from None
+            raise InputError("Weights & Biases: pip install 'surefoot[wandb]'") from None
         mode = "offline" if offline else "online"
         self._run = wandb.init(project=project, dir=str(directory), mode=mode, config=config)
 

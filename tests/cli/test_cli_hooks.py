@@ -57,7 +57,7 @@ def test_tabular_runs_tell_their_returns_too(tmp_path):
 
 @pytest.mark.filterwarnings("ignore")
 def test_weights_and_biases_offline(tmp_path, monkeypatch):
-    pytest.importorskip("wandb", reason="wandb is missing: pip install wandb")
+    pytest.importorskip("wandb", reason="wandb is missing: make peers")
     monkeypatch.setenv("WANDB_SILENT", "true")
     assert main([*WORDS, "--wandb", "surefoot-test", "--out", str(tmp_path)]) == 0
     (run,) = (tmp_path / "wandb").glob("offline-run-*")
@@ -74,4 +74,4 @@ def test_what_is_not_installed_is_said(tmp_path, capsys, monkeypatch):
     assert main([*WORDS, "--tensorboard", "--out", str(tmp_path / "a")]) == 2
     assert "needs tensorboardX, or torch with tensorboard" in capsys.readouterr().err
     assert main([*WORDS, "--wandb", "x", "--out", str(tmp_path / "b")]) == 2
-    assert "pip install wandb" in capsys.readouterr().err
+    assert "pip install 'surefoot[wandb]'" in capsys.readouterr().err

@@ -200,7 +200,7 @@ def test_mistakes_are_one_line():
 def test_hooks_that_are_not_installed_say_what_to_install(tmp_path, monkeypatch):
     for module in ("wandb", "tensorboardX", "torch.utils.tensorboard"):
         monkeypatch.setitem(sys.modules, module, None)  # what Python does with a missing module
-    with pytest.raises(InputError, match="pip install wandb"):
+    with pytest.raises(InputError, match=r"pip install 'surefoot\[wandb\]'"):
         WeightsAndBiases("project", tmp_path)
     with pytest.raises(InputError, match="tensorboard"):
         TensorBoard(tmp_path)
