@@ -18,6 +18,7 @@ from surefoot.mdp.discrete import DiscreteEnv, decode
 from surefoot.particles import cvar
 from surefoot.policies import DecidedBy, policy_named
 from surefoot.progress import Task, progress
+from surefoot.registration import made_env
 from surefoot.stats import Interval, mean_interval
 
 LANES = 16  # environments stepped side by side, so that one compiled call decides for all
@@ -151,16 +152,6 @@ def _maker(agent: Any, env: Any) -> Callable[[], gym.Env[Any, Any]]:
         mdp = jax.tree.map(np.asarray, agent.mdp)
         return lambda: gym.wrappers.TimeLimit(TabularEnv(mdp), agent.config.horizon)
     raise InputError("env: this agent's environment is not registered; give its id, or a function")
-
-
-def made_env(env_id: str, **options: Any) -> gym.Env[Any, Any]:
-    """`gymnasium.make`, with what can go wrong told in one line."""
-    try:
-        return gym.make(env_id, **options)
-    except Exception as error:  # an environment of the user's own can raise anything
-        known = isinstance(error, gym.error.Error | ImportError)
-        text = f"{'' if known else f'{type(error).__name__}: '}{' '.join(str(error).split())}"
-        raise InputError(f"environment {env_id!r}: {text}") from error
 
 
 def _check_spaces(actor: Actor, env: gym.Env[Any, Any]) -> None:

@@ -200,7 +200,7 @@ class WeightsAndBiases:
             import wandb
         except ImportError:
             raise InputError("Weights & Biases: pip install 'surefoot[wandb]'") from None
-        mode = "offline" if offline else "online"
+        mode: Literal["offline", "online"] = "offline" if offline else "online"
         self._run = wandb.init(project=project, dir=str(directory), mode=mode, config=config)
 
     def scalar(self, name: str, value: float, step: int) -> None:

@@ -25,13 +25,14 @@ import numpy as np
 
 from surefoot.checkpoint import Checkpoints, load, resume, stopping
 from surefoot.errors import InputError
-from surefoot.evaluating import evaluate, made_env
+from surefoot.evaluating import evaluate
 from surefoot.experiments.store import Existing, RunDir
 from surefoot.files import atomic_write, json_bytes, read_json
 from surefoot.logs import Hook, RunLog, Watch
 from surefoot.neural import NeuralAgent, NeuralConfig
 from surefoot.policies import policy_text
 from surefoot.progress import progress
+from surefoot.registration import made_env
 from surefoot.saving import settings
 from surefoot.stats import mean_interval
 from surefoot.tabular import TabularAgent, TabularConfig

@@ -146,17 +146,9 @@ def agent_kind(words: list[str]) -> str:
     own_modules(env_id)
     if said != "auto" or not isinstance(env_id, str):
         return "neural" if said == "auto" else said
-    from surefoot.evaluating import made_env
-    from surefoot.mdp.discrete import space_size
+    from surefoot.registration import suited_agent
 
-    env = made_env(env_id)
-    try:
-        space_size(env.observation_space)
-    except InputError:
-        return "neural"
-    finally:
-        env.close()
-    return "tabular"
+    return suited_agent(env_id)
 
 
 def _positional(words: list[str]) -> str | None:

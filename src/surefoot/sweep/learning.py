@@ -15,7 +15,8 @@ from surefoot.errors import Interrupted
 from surefoot.mdp import decode, encode
 from surefoot.neural.agent import NeuralAgent
 from surefoot.policies import Policy, policy_named
-from surefoot.sweep.trial import SweepTrial, make_env
+from surefoot.registration import made_env
+from surefoot.sweep.trial import SweepTrial
 from surefoot.tabular import TabularAgent
 
 SHARE = 0.2  # of the training episodes, at the end, that `training_return` is the mean of
@@ -64,7 +65,7 @@ def _learn_neural(
     trial: SweepTrial, bounds: list[int], evaluated: Evaluated, steps_done: np.ndarray
 ) -> list[float]:
     agent = NeuralAgent(
-        make_env(trial.env, trial.env_options),
+        made_env(trial.env, **dict(trial.env_options)),
         seed=trial.seed,
         compiled=trial.compiled,
         config=trial.config,
@@ -85,7 +86,9 @@ def _learn_neural(
 def _learn_tabular(
     trial: SweepTrial, bounds: list[int], evaluated: Evaluated, steps_done: np.ndarray
 ) -> list[float]:
-    agent = TabularAgent(make_env(trial.env, trial.env_options), trial.config, seed=trial.seed)
+    agent = TabularAgent(
+        made_env(trial.env, **dict(trial.env_options)), trial.config, seed=trial.seed
+    )
 
     def note(agent: TabularAgent) -> None:
         steps_done[0] = agent.num_timesteps
@@ -98,7 +101,7 @@ def _learn_tabular(
 
 def play(agent: TabularAgent, trial: SweepTrial) -> np.ndarray:
     """Undiscounted returns of the evaluation policy, at most `horizon` steps each."""
-    env = make_env(trial.env, trial.env_options)
+    env = made_env(trial.env, **dict(trial.env_options))
     actions = all_actions(agent)
     totals = np.zeros(trial.eval_episodes)
     for episode in range(trial.eval_episodes):

@@ -13,11 +13,12 @@ from surefoot.errors import RunError
 from surefoot.experiments.store import RunDir
 from surefoot.files import atomic_write
 from surefoot.progress import Mode, progress
+from surefoot.registration import made_env
 from surefoot.sweep.learning import Outcome, run_job
 from surefoot.sweep.spec import Sweep, words
 from surefoot.sweep.store import ResultStore
 from surefoot.sweep.summary import Cell, to_csv
-from surefoot.sweep.trial import SweepTrial, make_env
+from surefoot.sweep.trial import SweepTrial
 
 WRITERS = 8  # threads that write results: a disk syncs many files in the time of one
 
@@ -96,7 +97,7 @@ def _run_missing(
 def _check_environments(trials: dict[SweepTrial, str]) -> None:
     """An environment that cannot be made is a mistake, not the failure of a thousand trials."""
     for env, options in {(trial.env, trial.env_options) for trial in trials}:
-        make_env(env, options).close()
+        made_env(env, **dict(options)).close()
 
 
 def _lost(_: int, error: RunError) -> Outcome:

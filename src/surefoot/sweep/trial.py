@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import gymnasium
-
 import surefoot.mdp  # noqa: F401  (registers the cliffs with Gymnasium)
 from surefoot.errors import InputError, unknown
 from surefoot.files import plain
-from surefoot.mdp.discrete import space_size
 from surefoot.neural.config import NeuralConfig
 from surefoot.policies import Policy
 from surefoot.policies.named import policy_text
+from surefoot.registration import suited_agent
 from surefoot.tabular.config import TabularConfig
 
 CONFIGS: dict[str, type[Any]] = {"neural": NeuralConfig, "tabular": TabularConfig}
@@ -113,14 +111,7 @@ def _config_of(agent: str, settings: Mapping[str, Any]) -> Any:
 
 @lru_cache(maxsize=1024)
 def _suited(env_id: str, options: Options) -> str:
-    env = make_env(env_id, options)
-    try:
-        space_size(env.observation_space)
-    except InputError:
-        return "neural"
-    finally:
-        env.close()
-    return "tabular"
+    return suited_agent(env_id, **dict(options))
 
 
 def _check_own(own: Mapping[str, Any], seed: int) -> None:
@@ -147,14 +138,3 @@ def _fitting(hint: Any, value: Any) -> Any:
     if type(value) is int and float in (hint, *typing.get_args(hint)):
         return float(value)
     return value
-
-
-def make_env(env_id: str, options: Options) -> gymnasium.Env[Any, Any]:
-    try:
-        return gymnasium.make(env_id, **dict(options))
-    except gymnasium.error.Error as error:
-        raise InputError(f"environment {env_id!r}: {' '.join(str(error).split())}") from None
-    except ImportError as error:  # module:Id without its module, or what the environment needs
-        raise InputError(f"environment {env_id!r}: {error}") from None
-    except TypeError as error:  # an argument the environment does not have
-        raise InputError(f"environment {env_id!r}: {error}") from None
