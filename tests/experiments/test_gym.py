@@ -125,18 +125,21 @@ def test_mistakes(options):
 def test_choices_vary_one_setting_at_a_time(tmp_path):
     config = gym_choices.Config(
         tasks=("cart-pole",), steps=(400,), target_periods=(100, 500), step_sizes=(1.0, 10.0),
-        max_grad_norms=(1.0,), workers=1,
+        max_grad_norms=(1.0,), trials=2, workers=1,
     )  # fmt: skip
     chosen = gym_choices.Setting("wgf", 100, 1.0, 1.0)
     points = config.settings()
     assert chosen in points
-    assert len(set(points)) == len(points) == 7
+    assert len(set(points)) == len(points) == 9
     for point in points:
-        changed = [a != b for a, b in zip(point[1:], chosen[1:], strict=True)]
+        copied = point if point.target_mix == 1 else point._replace(target_period=100)
+        changed = [a != b for a, b in zip(copied[1:], chosen[1:], strict=True)]
         assert sum(changed) <= 1
     claims = gym_choices.run(config, tmp_path / "run")
     assert claims[0].verdict == "not testable"
     facts = RunDir.open(tmp_path / "run").read_summary()["cart-pole"]
-    assert [len(point["whole"]) for point in facts] == [2] * 7
-    # A clipped and an unclipped run differ: the option reaches the optimiser.
-    assert facts[-1]["whole"] != facts[3]["whole"]
+    assert [len(point["whole"]) for point in facts] == [2] * 9
+    # Averaged and copied, clipped and unclipped runs differ: the options reach the agent.
+    averaged, chosen_one, unclipped = facts[6], facts[4], facts[-1]
+    assert averaged["target_mix"] == 0.01
+    assert chosen_one["whole"] not in (averaged["whole"], unclipped["whole"])

@@ -1,7 +1,8 @@
 """How the settings that section 5.3 leaves open were chosen: a brief ablation, one at a time.
 
 Around the chosen point, each of target period, h and gradient clipping (WGF's squared residual
-has no bound on its gradient, QR's Huber loss has) is varied alone. Training length is read off
+has no bound on its gradient, QR's Huber loss has) is varied alone, and the copies of the target
+network are put beside its averaging (Polyak, at every step). Training length is read off
 the same runs: the score after a half and after the whole of them. MountainCar is left out by
 default: at the chosen point no trial of the experiment learned it, so it has nothing to compare.
 """
@@ -31,10 +32,12 @@ class Setting(NamedTuple):
     target_period: int
     step_size: float
     max_grad_norm: float | None
+    target_mix: float = 1.0
 
     @property
     def label(self) -> str:
-        text = f"period {self.target_period}"
+        mixed = self.target_mix < 1
+        text = f"average {self.target_mix:g}" if mixed else f"period {self.target_period}"
         if self.loss == "wgf":
             text += f", h {self.step_size:g}"
         norm = self.max_grad_norm
@@ -49,12 +52,14 @@ class Config:
     """Any of mountain-car, cart-pole, lunar-lander."""
     steps: tuple[int, ...] = (30_000, 30_000)
     """Environment steps of training, one number per task."""
-    trials: int = 2
+    trials: int = 3
     """Trials of each point."""
     seed: int = 100
     """Of the first trial: others than those the experiment itself uses."""
     target_periods: tuple[int, ...] = (100, 500, 2000)
     """Environment steps between copies of the target network; the first is the chosen one."""
+    averages: tuple[float, ...] = (0.01,)
+    """Shares of the online network that the target network takes at every step instead."""
     step_sizes: tuple[float, ...] = (1.0, 0.1, 10.0)
     """JKO time steps of WGF; the first is the chosen one."""
     max_grad_norms: tuple[float, ...] = (1.0, 10.0)
@@ -79,6 +84,7 @@ class Config:
         for loss in ("qr", "wgf"):
             own = chosen._replace(loss=loss)
             found += [own._replace(target_period=period) for period in self.target_periods]
+            found += [own._replace(target_period=1, target_mix=mix) for mix in self.averages]
             if loss == "wgf":  # the others have no h
                 found += [own._replace(step_size=h) for h in self.step_sizes[1:]]
                 found += [own._replace(max_grad_norm=norm) for norm in self.max_grad_norms[1:]]
