@@ -45,7 +45,7 @@ PARTS = """Start-up is until the first trial begins, and the CPU time of compili
 (`JAX_COMPILATION_CACHE_DIR` saves most of that from the second time on)."""
 CHECK = """Jobs that sleep need no core, so that load blurs them least. For the trials the
 simulation was given how long each took in its worker, and had to find how they follow each other.
-Where the measured is above the simulated, the driver or a worker waited for its turn on a busy
+Where the measured is above the simulated, the driver or a worker waited for its turn on a
 core; over Ray the worker's second job hides that."""
 FORECAST = """The last column is by how much shorter the sweep would be without that cost (two that
 hide behind each other can both show little). Workers are taken to be as fast as here, nodes to
