@@ -20,7 +20,7 @@ from surefoot.neural.network import init_mlp, mlp
 from surefoot.neural.optimizer import adam
 from surefoot.neural.replay import empty_replay, insert, sample, scaled
 from surefoot.neural.spaces import Spec, spec_of
-from surefoot.neural.step import Seen, compiled, explore_rate, init_carry
+from surefoot.neural.step import Seen, compiled, explore_rate, init_carry, optimizer
 
 # --- replay ----------------------------------------------------------------------------------
 
@@ -104,9 +104,10 @@ def test_a_million_transitions_take_their_raw_size_and_no_copy_per_step():
 
 
 @pytest.mark.parametrize("norm", [None, 0.5])
-def test_adam_is_optax_adam(norm):
+@pytest.mark.parametrize("rate", [1e-2, optax.linear_schedule(1e-2, 1e-3, 15)])
+def test_adam_is_optax_adam(rate, norm):
     params = (jnp.asarray([[1.0, -2.0], [0.5, 3.0]]), jnp.asarray([0.1]))
-    ours, theirs = adam(1e-2, 1e-3, norm), optax.adam(1e-2, eps=1e-3)
+    ours, theirs = adam(rate, 1e-3, norm), optax.adam(rate, eps=1e-3)
     if norm:
         theirs = optax.chain(optax.clip_by_global_norm(norm), theirs)
     states, both = [ours.init(params), theirs.init(params)], [params, params]
@@ -124,6 +125,22 @@ def test_adam_first_step_by_hand():
     method = adam(0.1, 1.0)
     changes, _ = method.update((jnp.asarray([3.0]),), method.init((jnp.zeros(1),)))
     assert float(changes[0][0]) == pytest.approx(-0.1 * 3 / (3 + 1), rel=1e-4)
+
+
+def test_learning_rate_falls_to_nothing_and_then_nothing_moves():
+    # From 0.1 to 0 over 4 updates; a constant gradient makes each step -rate g / (|g| + eps).
+    # 16 environment steps with two updates every eight of them are those 4 updates.
+    config = NeuralConfig(
+        learning_rate=0.1, learning_rate_end=0.0, learning_rate_steps=16, updates=2, update_every=8,
+        adam_eps=1.0,
+    )  # fmt: skip
+    method = optimizer(config)
+    state, moved = method.init((jnp.zeros(1),)), []
+    for _ in range(6):
+        changes, state = method.update((jnp.asarray([3.0]),), state)
+        moved.append(float(changes[0][0]))
+    wanted = [-0.075, -0.05625, -0.0375, -0.01875, 0, 0]
+    np.testing.assert_allclose(moved, wanted, rtol=1e-4, atol=1e-7)
 
 
 def test_network_by_hand():

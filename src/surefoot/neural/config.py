@@ -28,7 +28,11 @@ class NeuralConfig:
     hidden: tuple[int, ...] = (256, 256)
     """Widths of the hidden ReLU layers."""
     learning_rate: float = 1e-3
-    """Adam's step size."""
+    """Adam's step size, at the start of the schedule if there is one."""
+    learning_rate_end: float | None = None
+    """Adam's step size at the end of a linear schedule. None: constant."""
+    learning_rate_steps: int = 50_000
+    """Length of that schedule in environment steps, from the first update on."""
     adam_eps: float = 0.01 / 32
     """Adam's epsilon; the value of the QR-DQN paper, and of sb3-contrib."""
     max_grad_norm: float | None = None
@@ -105,7 +109,7 @@ class NeuralConfig:
 
     def _check_numbers(self) -> None:
         whole = ("particles", "batch_size", "replay_size", "update_every", "updates", "n_step")
-        for name in (*whole, "target_period", "explore_steps"):
+        for name in (*whole, "target_period", "explore_steps", "learning_rate_steps"):
             _whole(name, getattr(self, name), 1)
         _whole("learning_starts", self.learning_starts, 0)
         for width in self.hidden:
@@ -116,6 +120,8 @@ class NeuralConfig:
         _within("explore", self.explore, 0, 1)
         _within("target_mix", self.target_mix, 0, 1, open_low=True)
         _within("kappa", self.kappa, 0, math.inf)
+        if self.learning_rate_end is not None:
+            _within("learning_rate_end", self.learning_rate_end, 0, math.inf)
         if self.explore_start is not None:
             _within("explore_start", self.explore_start, 0, 1)
         if self.max_grad_norm is not None:

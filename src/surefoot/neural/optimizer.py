@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -16,7 +17,11 @@ import optax
 B1, B2 = 0.9, 0.999
 
 
-def adam(learning_rate: float, eps: float, max_grad_norm: float | None = None) -> Any:
+Rate = float | Callable[[Any], Any]
+"""A step size, or one for each number of updates done before (an optax schedule)."""
+
+
+def adam(learning_rate: Rate, eps: float, max_grad_norm: float | None = None) -> Any:
     """Adam, after clipping to a global norm if one is given."""
     steps = optax.GradientTransformation(_init, _update(learning_rate, eps))
     if max_grad_norm is None:
@@ -30,7 +35,7 @@ def _init(params: Any) -> optax.ScaleByAdamState:
     return optax.ScaleByAdamState(count, zeros, jax.tree.map(jnp.zeros_like, params))
 
 
-def _update(learning_rate: float, eps: float) -> Any:
+def _update(learning_rate: Rate, eps: float) -> Any:
     def update(
         grads: Any, state: optax.ScaleByAdamState, _: Any = None
     ) -> tuple[Any, optax.ScaleByAdamState]:
@@ -39,7 +44,8 @@ def _update(learning_rate: float, eps: float) -> Any:
         nu = jax.tree.map(lambda v, g: B2 * v + (1 - B2) * g * g, state.nu, grads)
         t = count.astype(jnp.float32)
         root = jnp.sqrt(1 - B2**t)
-        rate, floor = learning_rate * root / (1 - B1**t), eps * root
+        size = learning_rate(state.count) if callable(learning_rate) else learning_rate
+        rate, floor = size * root / (1 - B1**t), eps * root
         changes = jax.tree.map(lambda m, v: -rate * m / (jnp.sqrt(v) + floor), mu, nu)
         return changes, optax.ScaleByAdamState(count, mu, nu)
 

@@ -59,7 +59,11 @@ def init_carry(config: NeuralConfig, spec: Spec, key: jax.Array) -> Carry:
 
 
 def optimizer(config: NeuralConfig) -> Any:
-    return adam(config.learning_rate, config.adam_eps, config.max_grad_norm)
+    rate: Any = config.learning_rate
+    if config.learning_rate_end is not None:
+        updates = config.learning_rate_steps * config.updates // config.update_every
+        rate = optax.linear_schedule(rate, config.learning_rate_end, max(updates, 1))
+    return adam(rate, config.adam_eps, config.max_grad_norm)
 
 
 def outputs(config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array) -> jax.Array:
