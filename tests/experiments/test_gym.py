@@ -122,6 +122,21 @@ def test_mistakes(options):
         gym.Config(**options)
 
 
+def test_settings_made_for_a_task_are_scheduled_over_the_whole_run():
+    trials = gym.make_trials(gym.Config(), "cart-pole", 1000, solving=True)
+    assert {t.config.loss for t in trials} == {"qr", "wgf"}
+    for trial in trials:
+        own = trial.config
+        assert (own.learning_rate, own.learning_rate_end, own.learning_rate_steps) == (
+            1e-3,
+            0,
+            1000,
+        )
+        assert (own.explore_start, own.explore, own.explore_steps) == (1.0, 0.04, 200)
+    (plain, *_) = gym.make_trials(gym.Config(), "cart-pole", 1000, solving=False)
+    assert (plain.config.learning_rate_end, plain.config.explore_start) == (None, None)
+
+
 def test_choices_vary_one_setting_at_a_time(tmp_path):
     config = gym_choices.Config(
         tasks=("cart-pole",), steps=(400,), target_periods=(100, 500), step_sizes=(1.0, 10.0),

@@ -47,6 +47,15 @@ TASKS = {
 }
 
 
+def check_tasks(tasks: tuple[str, ...], steps: tuple[int, ...]) -> None:
+    """Known tasks, with a training length for each."""
+    for task in tasks:
+        if task not in TASKS:
+            raise unknown("task", task, TASKS)
+    if not tasks or len(steps) != len(tasks):
+        raise InputError(f"steps = {steps}: give one number for each of {tasks}")
+
+
 @dataclass(frozen=True)
 class Config:
     """WGF against QR with networks on three control tasks (section 5.3)."""
@@ -86,11 +95,7 @@ class Config:
     """Worker processes; 0 takes one per core."""
 
     def __post_init__(self) -> None:
-        for task in self.tasks:
-            if task not in TASKS:
-                raise unknown("task", task, TASKS)
-        if not self.tasks or len(self.steps) != len(self.tasks):
-            raise InputError(f"steps = {self.steps}: give one number for each of {self.tasks}")
+        check_tasks(self.tasks, self.steps)
         if self.trials < 3 or self.solving_trials < 1:
             raise InputError(f"trials = {self.trials}: the tests need at least 3, solving_trials 1")
         if self.evaluations < 5 or min(self.steps) < self.evaluations:

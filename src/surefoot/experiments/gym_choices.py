@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surefoot.errors import InputError, unknown
+from surefoot.errors import InputError
 from surefoot.experiments.claims import Claim
-from surefoot.experiments.gym import TASKS
+from surefoot.experiments.gym import TASKS, check_tasks
 from surefoot.experiments.plotting import legend, new_figure, save_figure, style
 from surefoot.experiments.store import Existing, RunDir
 from surefoot.neural import NeuralConfig
@@ -68,11 +68,7 @@ class Config:
     """Worker processes; 0 takes one per core."""
 
     def __post_init__(self) -> None:
-        for task in self.tasks:
-            if task not in TASKS:
-                raise unknown("task", task, TASKS)
-        if not self.tasks or len(self.steps) != len(self.tasks):
-            raise InputError(f"steps = {self.steps}: give one number for each of {self.tasks}")
+        check_tasks(self.tasks, self.steps)
         if self.trials < 2 or min(self.steps) < EVALUATIONS:
             raise InputError(f"trials: at least 2; steps: at least {EVALUATIONS}")
         if not (self.target_periods and self.step_sizes and self.max_grad_norms):
