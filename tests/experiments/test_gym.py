@@ -85,6 +85,15 @@ def test_verdicts_follow_the_two_tests(wgf, verdict):
     assert ("wgf" in facts["solved_by"]) == (np.mean(wgf) >= 475)
 
 
+def test_settings_made_for_a_task_are_judged_by_the_same_tests():
+    always = [500.0] * 5
+    claim, facts = gym.judge(gym.Config(), "cart-pole", frame(always, always), made_for_it=True)
+    assert claim.id == "gym/cart-pole-made-for-it"
+    assert claim.verdict == "reproduced"
+    assert "with settings made for it; both losses solved it" in claim.measured
+    assert facts["equivalence_p"] == 0
+
+
 def test_equal_failure_is_no_match():
     nothing = [22.0, 23.0, 22.5, 24.0, 23.0]
     claim, facts = gym.judge(gym.Config(), "cart-pole", frame(nothing, nothing[::-1]))
@@ -115,7 +124,13 @@ def test_settings_of_the_paper_and_those_that_solve():
 
 
 @pytest.mark.parametrize(
-    "options", [{"tasks": ("pong",), "steps": (1000,)}, {"trials": 2}, {"steps": (1000,)}]
+    "options",
+    [
+        {"tasks": ("pong",), "steps": (1000,)},
+        {"trials": 2},
+        {"solving_trials": 2},
+        {"steps": (1000,)},
+    ],
 )
 def test_mistakes(options):
     with pytest.raises(InputError):

@@ -117,14 +117,14 @@ def test_choices_of_the_control_tasks(tmp_path):
     row = {"target_period": 100, "step_size": 1.0, "half": [1.0], "whole": [2.0]}
     rows = [
         row | {"loss": "qr", "max_grad_norm": 10.0},
-        row | {"loss": "wgf", "max_grad_norm": None},
+        row | {"loss": "wgf", "max_grad_norm": None, "target_mix": 0.01},
     ]
     run.write_summary({"cart-pole": rows})
     (chart,) = of_kind(run.path, Chart)
     (panel,) = chart.variants[""]
     assert [t["x"] for t in panel.data] == [[1], [2], [1], [2]]
     told = panel.layout["yaxis"]["ticktext"]
-    assert told == ["qr, period 100, clip 10", "wgf, period 100, h 1, no clip"]
+    assert told == ["qr, period 100, clip 10", "wgf, average 0.01, h 1, no clip"]
 
 
 def test_a_sweep(tmp_path):

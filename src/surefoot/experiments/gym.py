@@ -8,7 +8,7 @@ with a margin fixed beforehand as a share of each environment's range of returns
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -82,8 +82,8 @@ class Config:
     """Equivalence margin, as a share of the task's range from nothing learned to solved."""
     solving: bool = True
     """Where neither loss solves a task at these settings, train once more with settings made for
-    it (`SOLVING`: a schedule of exploration above all) and report it beside."""
-    solving_trials: int = 3
+    it (`SOLVING`: a schedule of exploration above all) and judge the claim there too."""
+    solving_trials: int = 5
     """Trials of each loss with those settings."""
     moments: int = 5
     """Seeds of the second-moment probes, for every loss; 0 leaves them out."""
@@ -96,8 +96,8 @@ class Config:
 
     def __post_init__(self) -> None:
         check_tasks(self.tasks, self.steps)
-        if self.trials < 3 or self.solving_trials < 1:
-            raise InputError(f"trials = {self.trials}: the tests need at least 3, solving_trials 1")
+        if min(self.trials, self.solving_trials) < 3:
+            raise InputError("trials, solving_trials: the tests need at least 3")
         if self.evaluations < 5 or min(self.steps) < self.evaluations:
             raise InputError("evaluations: at least 5, and no more than steps")
         if self.margin <= 0 or self.moments < 0 or self.workers < 0:
@@ -114,12 +114,12 @@ def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
     for task, steps in zip(config.tasks, config.steps, strict=True):
         frames[task] = _table(run_dir, f"{task}", config, task, steps, solving=False)
         claim, facts = judge(config, task, frames[task])
+        claims.append(claim)
         if config.solving and not facts["solved_by"]:
             wide = _table(run_dir, f"{task}-exploring", config, task, 2 * steps, solving=True)
             frames[f"{task}-exploring"] = wide
-            facts["exploring"] = {loss: _scores(wide, loss).tolist() for loss in LOSSES}
-            claim = replace(claim, reason=f"{claim.reason}; {_solving_words(facts['exploring'])}")
-        claims.append(claim)
+            claim, facts["exploring"] = judge(config, task, wide, made_for_it=True)
+            claims.append(claim)
         summary[task] = facts
     save_figure(draw(frames), run_dir, "returns")
     if config.moments:
@@ -130,11 +130,6 @@ def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
     run_dir.write_claims(claims)
     run_dir.mark_complete()
     return claims
-
-
-def _solving_words(scores: dict[str, list[float]]) -> str:
-    means = ", ".join(f"{loss} {np.mean(scores[loss]):.4g}" for loss in LOSSES)
-    return f"with settings made for the task ({len(scores[LOSSES[0]])} trials): {means}"
 
 
 def _table(
@@ -213,8 +208,10 @@ def _scores(frame: polars.DataFrame, loss: str) -> np.ndarray:
     return returns[:, -max(1, returns.shape[1] // 5) :].mean(axis=1)
 
 
-def judge(config: Config, task: str, frame: polars.DataFrame) -> tuple[Claim, dict[str, Any]]:
-    """The claim "WGF matches QR" on one task."""
+def judge(
+    config: Config, task: str, frame: polars.DataFrame, made_for_it: bool = False
+) -> tuple[Claim, dict[str, Any]]:
+    """The claim "WGF matches QR" on one task, at the paper's settings or at ours for the task."""
     about = TASKS[task]
     qr, wgf = (_scores(frame, loss) for loss in LOSSES)
     margin = config.margin * (about.solved - about.poor)
@@ -233,15 +230,16 @@ def judge(config: Config, task: str, frame: polars.DataFrame) -> tuple[Claim, di
     else:
         verdict = "partly"
         reason = (
-            f"no difference found (Welch p = {apart.p_value:.2g}), but {config.trials} trials do "
+            f"no difference found (Welch p = {apart.p_value:.2g}), but {len(qr)} trials do "
             f"not show equivalence within {margin:.3g} (TOST p = {same.p_value:.2g})"
         )
     reached = "neither loss" if not solved else "both losses" if len(solved) == 2 else solved[0]
+    where = f"{about.env_id}, with settings made for it" if made_for_it else about.env_id
     claim = Claim(
-        id=f"gym/{task}",
+        id=f"gym/{task}{'-made-for-it' if made_for_it else ''}",
         section="5.3",
         paper="The WGF method matches the final average return of quantile regression.",
-        measured=f"Final return on {about.env_id}; {reached} solved it (mean {about.solved:g}).",
+        measured=f"Final return on {where}; {reached} solved it (mean {about.solved:g}).",
         verdict=verdict,
         reason=reason,
         intervals={

@@ -141,7 +141,9 @@ def _choices(run: Run) -> Chart:
 
 
 def _label(row: dict[str, Any]) -> str:
-    told = [f"{row['loss']}, period {row['target_period']}"]
+    mix = row.get("target_mix", 1.0)
+    target = f"average {mix:g}" if mix < 1 else f"period {row['target_period']}"
+    told = [f"{row['loss']}, {target}"]
     if row["loss"] == "wgf":
         told.append(f"h {row['step_size']:g}")
     norm = row.get("max_grad_norm")
