@@ -27,6 +27,7 @@ def cells(out):
     return {(cell["temperature"], cell["step_size"]): cell for cell in found}
 
 
+@pytest.mark.slow
 def test_small_steps_do_not_settle_and_are_marked(finished):
     found = cells(finished[0])
     assert len(found) == 3 * 3

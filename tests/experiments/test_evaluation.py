@@ -55,6 +55,7 @@ def test_the_flow_arrives_and_close_atoms_blur(small):
     assert errors["sinkhorn-scaled"].mean() > 1.0
 
 
+@pytest.mark.slow
 def test_monte_carlo_agrees_with_dynamic_programming():
     policy, _ = learn_policy(SMALL)
     exact = evaluate_policy(cliff_walk(), policy, 0.9, only_reachable=True)

@@ -21,6 +21,7 @@ def finished(tmp_path_factory):
     return out, gym.run(SMALL, out)
 
 
+@pytest.mark.slow
 def test_every_trial_is_trained_and_kept(finished):
     out, claims = finished
     assert [claim.id for claim in claims] == ["gym/cart-pole"]
@@ -34,6 +35,7 @@ def test_every_trial_is_trained_and_kept(finished):
             assert frame["return"].min() >= 1.0  # a reward of one for each step
 
 
+@pytest.mark.slow
 def test_a_resumed_run_trains_only_what_is_missing_and_gives_the_same(finished, monkeypatch):
     out, _ = finished
     run = RunDir.open(out)
@@ -152,6 +154,7 @@ def test_settings_made_for_a_task_are_scheduled_over_the_whole_run():
     assert (plain.config.learning_rate_end, plain.config.explore_start) == (None, None)
 
 
+@pytest.mark.slow
 def test_choices_vary_one_setting_at_a_time(tmp_path):
     config = gym_choices.Config(
         tasks=("cart-pole",), steps=(400,), target_periods=(100, 500), step_sizes=(1.0, 10.0),

@@ -50,6 +50,7 @@ def check(folder: Path, uninterrupted) -> None:
         assert not [p for p in kept if p.endswith(TEMPORARY)]
 
 
+@pytest.mark.slow
 def test_killed_anywhere_and_inside_a_write(tmp_path, uninterrupted):
     assert not die(tmp_path, 3, "replace", "4")  # the temporary file is whole, without its name
     assert not die(tmp_path, 1, "fsync", "6")

@@ -68,6 +68,7 @@ def test_all_actions_are_what_predict_says():
     assert [int(all_actions(agent)[s]) for s in states] == [agent.predict(s) for s in states]
 
 
+@pytest.mark.slow
 def test_a_neural_trial_and_a_gymnasium_table(tmp_path):
     neural = {"env": "CartPole-v1", "steps": 150, "evaluations": 2, "eval_episodes": 2,
               "hidden": [8], "particles": 2, "learning_starts": 20, "compiled": True}  # fmt: skip

@@ -20,7 +20,7 @@ CONFIGS = {
 }
 
 
-SLOW = ("sinkhorn", "on-policy")
+SLOW = ("mixture", "sinkhorn", "on-policy")
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,7 @@ def test_trials_differ_and_seeds_matter():
     np.testing.assert_array_equal(runs.table.z, train(trials=2, seed=0).table.z)
 
 
+@pytest.mark.slow
 def test_chunk_length_does_not_matter():
     train = partial(train_trials, CONFIGS["mixture"], risky_cliff(), episodes=4, trials=2)
     for a, b in zip(
@@ -67,6 +68,7 @@ def test_counts_add_up():
     assert 0.07 < share < 0.13
 
 
+@pytest.mark.slow
 def test_finished_trials_stand_still():
     config, mdp = CONFIGS["mixture"], risky_cliff().to_jax()
     runs = start_runs(config, mdp, 2, trial_keys(0, range(2)))
