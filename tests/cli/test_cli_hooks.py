@@ -21,6 +21,7 @@ WORDS = [
 WORDS += ["--loss", "qr", "--eval-every", "200", "--eval-episodes", "2"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the libraries under torch and tensorboard
 def test_tensorboard_gets_the_scalars(tmp_path):
     reader = pytest.importorskip(
@@ -39,6 +40,7 @@ def test_tensorboard_gets_the_scalars(tmp_path):
     assert [s.step for s in found.Scalars("evaluation/return")] == [200, 400]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_tabular_runs_tell_their_returns_too(tmp_path):
     reader = pytest.importorskip(
@@ -55,6 +57,7 @@ def test_tabular_runs_tell_their_returns_too(tmp_path):
     assert found.Scalars("evaluation/return")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_weights_and_biases_offline(tmp_path, monkeypatch):
     pytest.importorskip("wandb", reason="wandb is missing: make peers")

@@ -158,6 +158,7 @@ class Speaking(Walker):
         self.place = state["place"]
 
 
+@pytest.mark.slow
 def test_an_environment_can_speak_for_itself(tmp_path):
     whole = sf.NeuralAgent(Speaking(), **TINY).learn(150)
     keeper = Checkpoints(tmp_path, every=50, keep=5)

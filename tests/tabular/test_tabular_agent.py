@@ -22,6 +22,7 @@ def trained() -> TabularAgent:
     return agent.learn(6_000)
 
 
+@pytest.mark.slow
 def test_the_learned_agent_takes_the_sure_path(trained):
     action = trained.predict(FORK)
     assert isinstance(action, int)
