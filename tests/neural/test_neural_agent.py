@@ -107,6 +107,7 @@ def test_evaluation_is_separate_and_repeatable():
         NeuralAgent(probes.OneStep(), **TINY).evaluate(1)
 
 
+@pytest.mark.slow
 def test_behaviour_policy_gathers_the_data():
     # Arms N(0, 0.5) and N(0.2, 2): greedy prefers the second, CVaR the first.
     env = probes.NoisyArms((0.0, 0.2), (0.1, 3.0))

@@ -110,6 +110,7 @@ def test_training_does_not_wait_for_the_disk(tmp_path, monkeypatch):
     assert keeper.latest() == tmp_path / "step-000000000070.safetensors"
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_ten_thousand_transitions_costs_milliseconds(tmp_path):
     agent = sf.NeuralAgent("CartPole-v1", loss="qr").learn(150)  # replay_size is 10,000
     keeper = Checkpoints(tmp_path)

@@ -56,6 +56,7 @@ def test_chunk_length_does_not_matter():
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_counts_add_up():
     runs = train_trials(CONFIGS["mixture"], risky_cliff(), episodes=20, trials=3, quiet=True)
     counts = {name: np.asarray(runs.episodes)[..., i] for i, name in enumerate(COUNTS)}
@@ -82,6 +83,7 @@ def test_finished_trials_stand_still():
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_a_reward_that_is_not_finite_stops_the_run_by_name():
     mdp = risky_cliff().to_jax()
     # Entering the goal from above pays no number: only a state on the way is to be named.
