@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.experiments.gym import TASKS
+from surefoot.experiments.gym_choices import Setting
 from surefoot.experiments.styles import style
 from surefoot.report.charts import axes, keys, line, looks_of, numbers, rule, text
 from surefoot.report.parts import AbsentError, Chart, Key, Panel, one
@@ -141,10 +142,5 @@ def _choices(run: Run) -> Chart:
 
 
 def _label(row: dict[str, Any]) -> str:
-    mix = row.get("target_mix", 1.0)
-    target = f"average {mix:g}" if mix < 1 else f"period {row['target_period']}"
-    told = [f"{row['loss']}, {target}"]
-    if row["loss"] == "wgf":
-        told.append(f"h {row['step_size']:g}")
-    norm = row.get("max_grad_norm")
-    return ", ".join([*told, "no clip" if norm is None else f"clip {norm:g}"])
+    names = [name for name in Setting._fields if name in row]
+    return f"{row['loss']}, {Setting(**{name: row[name] for name in names}).label}"
