@@ -213,7 +213,7 @@ def test_libraries_agree(kind: str, weighted: bool, name: str) -> None:
         jitted = jax.jit(FUNCTIONS[name])(*small)
         assert np.asarray(jitted) == pytest.approx(expected, abs=1e-5)
         axes = (0, 0, None if w is None else 0)
-        rows = jax.vmap(FUNCTIONS[name], in_axes=axes)(*small)
+        rows = jax.jit(jax.vmap(FUNCTIONS[name], in_axes=axes))(*small)
         assert np.asarray(rows) == pytest.approx(expected, abs=1e-5)
 
 

@@ -9,6 +9,7 @@ from surefoot.errors import InputError, RunError
 from surefoot.mdp import CliffGrid, risky_cliff
 from surefoot.policies import SSD, DecidedBy
 from surefoot.tabular import TabularAgent
+from surefoot.tabular.training import advance
 
 FORK = CliffGrid(4, 12).state(2, 0)
 
@@ -38,7 +39,9 @@ def test_the_learned_agent_takes_the_sure_path(trained):
 
 def test_learning_in_two_calls_goes_on():
     one = TabularAgent(risky_cliff(), seed=2).learn(1_000)
+    compiled = advance._cache_size()
     two = TabularAgent(risky_cliff(), seed=2).learn(400).learn(600)
+    assert advance._cache_size() == compiled  # another number of steps is no other program
     np.testing.assert_array_equal(one.table.z, two.table.z)
     assert one.num_timesteps == two.num_timesteps == 1_000
     np.testing.assert_array_equal(one.episode_returns, two.episode_returns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -73,7 +72,7 @@ def monte_carlo_returns(
     ).returns
 
 
-@partial(jax.jit, static_argnames="horizon")
+@jax.jit
 def _simulate(
     mdp: TabularMDP,
     policy_cdf: jax.Array,

@@ -131,16 +131,20 @@ def one_step(config: TabularConfig, mdp: TabularMDP, measure: Measure | None, ru
     return kept._replace(table=table, episodes=following.episodes, state=state)
 
 
-@partial(jax.jit, static_argnums=(0, 2, 3), donate_argnums=(4,))
+@partial(jax.jit, static_argnums=(0, 2), donate_argnums=(4,))
 def advance(
-    config: TabularConfig, mdp: TabularMDP, measure: Measure | None, steps: int, runs: Run
+    config: TabularConfig,
+    mdp: TabularMDP,
+    measure: Measure | None,
+    steps: int | jax.Array,
+    runs: Run,
 ) -> Run:
-    """`steps` steps of every trial in one compiled call."""
+    """`steps` steps of every trial in one compiled call; another number compiles nothing anew."""
 
-    def body(runs: Run, _: None) -> tuple[Run, None]:
-        return jax.vmap(partial(one_step, config, mdp, measure))(runs), None
+    def body(_: Any, runs: Run) -> Run:
+        return jax.vmap(partial(one_step, config, mdp, measure))(runs)
 
-    return jax.lax.scan(body, runs, None, length=steps)[0]
+    return jax.lax.fori_loop(0, steps, body, runs)
 
 
 def trial_keys(seed: int, trials: range) -> jax.Array:
