@@ -105,7 +105,12 @@ class Equivalence:
     """Of the difference, at level 1 - 2 alpha: inside the margin exactly if `equivalent`."""
     margin: float
     p_value: float
+    """The larger of the two tests' p-values."""
     equivalent: bool
+    p_below: float
+    """Of x lying below y by the margin or more: if it is small, x is not worse (non-inferior)."""
+    p_above: float
+    """Of x lying above y by the margin or more."""
 
 
 def mean_interval(x: ArrayLike, level: float = 0.95, axis: int = 0) -> Interval:
@@ -229,12 +234,10 @@ def equivalence(
     else:
         estimate, error, df, n = _welch_error(x, y)
     # Not equivalent from below: difference <= -margin; from above: difference >= margin.
-    p = max(
-        _upper_tail(margin + estimate, error, df),
-        _upper_tail(margin - estimate, error, df),
-    )
+    below, above = (_upper_tail(margin + side * estimate, error, df) for side in (1, -1))
+    p = max(below, above)
     interval = _difference_interval(estimate, error, df, n, 1 - 2 * alpha)
-    return Equivalence(interval, float(margin), p, bool(p < alpha))
+    return Equivalence(interval, float(margin), p, bool(p < alpha), below, above)
 
 
 def _paired_error(d: Array) -> tuple[float, float, float]:

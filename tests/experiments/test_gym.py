@@ -96,6 +96,18 @@ def test_settings_made_for_a_task_are_judged_by_the_same_tests():
     assert facts["equivalence_p"] == 0
 
 
+def test_a_wgf_that_is_at_least_as_good_is_said_to_be_so():
+    qr = [500.0, 480.0, 260.0, 500.0, 490.0, 500.0]
+    better, facts = gym.judge(gym.Config(), "cart-pole", frame(qr, [500.0, 499.0] * 3))
+    assert better.verdict == "partly"  # not shown to be equal: QR's mean lies below
+    assert "WGF is not worse by as much" in better.reason
+    assert facts["not_worse_p"] < 0.05 < facts["equivalence_p"]
+    worse, facts = gym.judge(gym.Config(), "cart-pole", frame([500.0, 499.0] * 3, qr))
+    assert worse.verdict == "partly"
+    assert "not worse" not in worse.reason
+    assert facts["not_worse_p"] == facts["equivalence_p"] > 0.05
+
+
 def test_equal_failure_is_no_match():
     nothing = [22.0, 23.0, 22.5, 24.0, 23.0]
     claim, facts = gym.judge(gym.Config(), "cart-pole", frame(nothing, nothing[::-1]))
@@ -137,6 +149,21 @@ def test_settings_of_the_paper_and_those_that_solve():
 def test_mistakes(options):
     with pytest.raises(InputError):
         gym.Config(**options)
+
+
+def test_settings_made_for_a_task_override_those_of_the_experiment():
+    config = gym.Config(solving_trials=4, step_size=2.0, max_grad_norm=3.0)
+    trials = gym.make_trials(config, "lunar-lander", 1000, solving=True)
+    assert [(t.config.loss, t.seed) for t in trials] == [
+        (loss, seed) for loss in ("qr", "wgf") for seed in range(4)
+    ]
+    for trial in trials:
+        own = trial.config
+        assert (own.n_step, own.double_q, own.step_size, own.max_grad_norm) == (3, True, 10, 10)
+    (plain, *_) = gym.make_trials(config, "lunar-lander", 1000, solving=False)
+    assert (plain.config.step_size, plain.config.max_grad_norm) == (2, 3)
+    twice = gym.make_trials(config, "cart-pole", 1000, solving=True)
+    assert [t.seed for t in twice] == [*range(8), *range(8)]
 
 
 def test_settings_made_for_a_task_are_scheduled_over_the_whole_run():

@@ -260,8 +260,11 @@ def test_equivalence_is_the_worse_of_two_one_sided_scipy_tests(paired):
             return scipy.stats.ttest_rel(X + shift, Y, alternative=side).pvalue
         return scipy.stats.ttest_ind(X + shift, Y, equal_var=False, alternative=side).pvalue
 
-    expected = max(test(0.8, "greater"), test(-0.8, "less"))
-    assert equivalence(X, Y, 0.8, paired=paired).p_value == pytest.approx(expected)
+    below, above = test(0.8, "greater"), test(-0.8, "less")
+    found = equivalence(X, Y, 0.8, paired=paired)
+    assert (found.p_below, found.p_above) == pytest.approx((below, above))
+    assert below != pytest.approx(above)
+    assert found.p_value == pytest.approx(max(below, above))
 
 
 @settings(max_examples=60)
