@@ -95,6 +95,7 @@ def test_another_configuration_is_refused_or_overwritten(tmp_path, capsys):
     assert json.loads((tmp_path / "config.json").read_text())["seed"] == 1
 
 
+@pytest.mark.slow
 def test_a_tabular_run(tmp_path):
     out = tmp_path / "cliff"
     words = [*CLIFF, "--steps", "1500", "--eval-every", "500", "--eval-episodes", "2"]

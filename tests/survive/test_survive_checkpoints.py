@@ -171,7 +171,7 @@ def test_an_environment_can_speak_for_itself(tmp_path):
         resume(tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["own", "box2d"])
+@pytest.mark.parametrize("kind", ["own", pytest.param("box2d", marks=pytest.mark.slow)])
 def test_what_cannot_be_stored_restarts_between_episodes_deterministically(kind, tmp_path):
     if kind == "box2d":
         pytest.importorskip("Box2D")

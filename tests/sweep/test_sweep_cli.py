@@ -18,6 +18,7 @@ WORDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_grid_runs_and_says_where_everything_is(tmp_path, capsys):
     out = tmp_path / "sweep"
     assert main([*WORDS, "--out", str(out), "--engine", "serial"]) == 0

@@ -63,7 +63,14 @@ def test_saved_and_loaded(trained, tmp_path):
         TabularAgent.load(path, "surefoot/RiskyCliff-v0")
 
 
-@pytest.mark.parametrize("name", ["FrozenLake-v1", "Blackjack-v1", "CliffWalking-v1", "Taxi-v4"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "FrozenLake-v1",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("CliffWalking-v1", "Taxi-v4")),
+        "Blackjack-v1",
+    ],
+)
 def test_any_discrete_environment_can_be_trained_on(name):
     agent = TabularAgent(name, memory=4, particles=4, seed=0).learn(300)
     assert agent.num_timesteps == 300

@@ -37,6 +37,7 @@ def test_a_trial_alone_gives_the_bits_it_gives_in_the_batch(name):
     np.testing.assert_array_equal(together.episodes[3], alone.episodes[0])
 
 
+@pytest.mark.slow
 def test_trials_differ_and_seeds_matter():
     train = partial(train_trials, CONFIGS["mixture"], risky_cliff(), episodes=3, quiet=True)
     runs = train(trials=2, seed=0)
