@@ -67,7 +67,14 @@ def is_quick(words: list[str]) -> bool:
     return words[0] in ("compare", "explain") and any(Path(word).exists() for word in words[1:])
 
 
-@pytest.mark.parametrize("page", CHAINS, ids=page_id)
+LONG = {"own-environment.md", "own-risk-measure.md", "report.md"}  # each trains agents of its own
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=pytest.mark.slow) if p.name in LONG else p for p in CHAINS],
+    ids=page_id,
+)
 def test_page_runs(page, tmp_path, monkeypatch, parse_only, capsys):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__docs__"}

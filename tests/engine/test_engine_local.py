@@ -32,6 +32,7 @@ def test_workers_are_reused_and_have_one_thread():
     assert not any(alive(pid) for pid in processes)  # nothing is left behind
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_nothing_but_time(tmp_path):
     jobs = [(str(tmp_path), x) for x in range(3)]
     found = list(run_jobs(engine_jobs.die_once, jobs, workers=2))
@@ -39,6 +40,7 @@ def test_a_killed_worker_costs_nothing_but_time(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3  # every one of them did die
 
 
+@pytest.mark.slow
 def test_a_job_that_kills_every_worker_is_named_and_the_others_are_not_blamed():
     names = [f"trial {x}" for x in range(4)]
     with pytest.raises(RunError, match=r"trial 2: 2 workers died running it .*SIGKILL"):
