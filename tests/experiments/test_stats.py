@@ -255,12 +255,12 @@ def test_equivalence_by_hand():
 
 @pytest.mark.parametrize("paired", [True, False])
 def test_equivalence_is_the_worse_of_two_one_sided_scipy_tests(paired):
-    def test(shift: float, side: str) -> float:
+    def one_sided(shift: float, side: str) -> float:
         if paired:
             return scipy.stats.ttest_rel(X + shift, Y, alternative=side).pvalue
         return scipy.stats.ttest_ind(X + shift, Y, equal_var=False, alternative=side).pvalue
 
-    below, above = test(0.8, "greater"), test(-0.8, "less")
+    below, above = one_sided(0.8, "greater"), one_sided(-0.8, "less")
     found = equivalence(X, Y, 0.8, paired=paired)
     assert (found.p_below, found.p_above) == pytest.approx((below, above))
     assert below != pytest.approx(above)
