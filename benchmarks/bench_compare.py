@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.comparing import compare, pair_tests
+from surefoot.comparison import compare, pair_tests
 
 
 class Measurement(NamedTuple):

@@ -32,7 +32,7 @@ def _dominance(rounds: int) -> list[Row]:
     import jax
     import jax.numpy as jnp
 
-    from surefoot.dominance import dominant_set
+    from surefoot.core.dominance import dominant_set
     from surefoot.policies import SSD
 
     z = np.sort(np.random.default_rng(0).normal(size=(64, 4, 51)), axis=-1)
@@ -58,7 +58,7 @@ def _sorting(rounds: int) -> list[Row]:
     import jax
     import jax.numpy as jnp
 
-    from surefoot._sorting import network_sort
+    from surefoot.core.sorting import network_sort
 
     ours, theirs = jax.jit(network_sort), jax.jit(lambda x: jnp.sort(x, axis=-1))
 

@@ -33,7 +33,7 @@ def run(quick: bool) -> list[Row]:
 
 
 def _one_env(env_id: str, blocks: int) -> list[Row]:
-    from surefoot.classic import ENVIRONMENTS
+    from surefoot.envs.classic import ENVIRONMENTS
 
     learners = {"qr": _ours(env_id, "qr"), "wgf": _ours(env_id, "wgf")}
     if env_id in ENVIRONMENTS:
@@ -69,7 +69,7 @@ def _cpu(learn: Callable[[int], Any], steps: int) -> float:
 
 
 def _ours(env_id: str, loss: str, compiled: bool = False) -> Callable[[int], Any]:
-    from surefoot.neural import NeuralAgent
+    from surefoot.agents.neural import NeuralAgent
 
     agent = NeuralAgent(env_id, loss=loss, particles=2, compiled=compiled, seed=0)
     agent.learn(600)  # compiles, and passes learning_starts and a change of the target
@@ -100,9 +100,9 @@ def _memory() -> Row:
     import jax.numpy as jnp
     import numpy as np
 
-    from surefoot.neural import NeuralConfig
-    from surefoot.neural.spaces import Spec
-    from surefoot.neural.step import Seen, compiled, init_carry
+    from surefoot.agents.neural import NeuralConfig
+    from surefoot.agents.neural.spaces import Spec
+    from surefoot.agents.neural.step import Seen, compiled, init_carry
 
     spec = Spec(8, "float32", 4)
     config = NeuralConfig(loss="qr", particles=2, replay_size=1_000_000)

@@ -38,8 +38,8 @@ class Seen(NamedTuple):
 def trial_job(seed: int) -> Seen:
     import numpy as np
 
-    from surefoot.sweep import make_trial
-    from surefoot.sweep.learning import run_trial
+    from surefoot.training.sweep import make_trial
+    from surefoot.training.sweep.learning import run_trial
 
     begin, cpu = time.monotonic(), time.process_time()
     run_trial(make_trial(TRIAL, seed), np.zeros(1))
@@ -68,7 +68,7 @@ class Measured(NamedTuple):
 
 
 def measure(engine: str, workers: int, trials: int) -> Measured:
-    from surefoot.engine import run_jobs
+    from surefoot.training.engines import run_jobs
 
     asked = time.monotonic()
     found = run_jobs(trial_job, range(trials), engine=engine, workers=workers)
@@ -91,7 +91,7 @@ def measure(engine: str, workers: int, trials: int) -> Measured:
 
 def sleeping(engine: str, workers: int, jobs: int, seconds: float) -> float:
     """Wall seconds a job that sleeps so long, all workers up."""
-    from surefoot.engine import run_jobs
+    from surefoot.training.engines import run_jobs
 
     found = run_jobs(sleeping_job, [seconds] * jobs, engine=engine, workers=workers)
     by_worker: dict[int, list[Seen]] = defaultdict(list)
@@ -105,7 +105,7 @@ def sleeping(engine: str, workers: int, jobs: int, seconds: float) -> float:
 
 def compiling() -> float:
     """CPU seconds a worker's first trial takes more than its second where no cache helps it."""
-    from surefoot.engine import run_jobs
+    from surefoot.training.engines import run_jobs
 
     with _environment("JAX_ENABLE_COMPILATION_CACHE", "false"):
         first, second = (s.cpu for _, s in run_jobs(trial_job, [0, 1], engine="local", workers=1))
@@ -114,7 +114,7 @@ def compiling() -> float:
 
 def overhead(engine: str, jobs: int) -> tuple[float, float]:
     """(wall, driver's CPU) seconds of a job that does nothing, two workers, once they are up."""
-    from surefoot.engine import run_jobs
+    from surefoot.training.engines import run_jobs
 
     found = run_jobs(empty_job, range(jobs), engine=engine, workers=2)
     for _ in range(jobs // 10):
@@ -127,7 +127,7 @@ def overhead(engine: str, jobs: int) -> tuple[float, float]:
 
 def hiring(engine: str) -> float:
     """The driver's CPU seconds for one worker more: four that do next to nothing beside two."""
-    from surefoot.engine import run_jobs
+    from surefoot.training.engines import run_jobs
 
     spent = {}
     for workers in (2, 4):
@@ -139,8 +139,8 @@ def hiring(engine: str) -> float:
 
 def storing(results: int) -> tuple[float, float]:
     """(wall, CPU) seconds a result, through the threads a sweep writes them with."""
-    from surefoot.sweep import ResultStore, make_trial
-    from surefoot.sweep.running import _Writers
+    from surefoot.training.sweep import ResultStore, make_trial
+    from surefoot.training.sweep.running import _Writers
 
     record = {"returns": [-20.5] * 20, "curve": [(10_000, -20.5)], "training_return": -21.0}
     trials = [make_trial(TRIAL, seed) for seed in range(results)]
@@ -219,7 +219,7 @@ def _ray_running() -> Any:
     """Ray itself is started outside what is measured: a cluster is there before a sweep is."""
     if not _ray_cases():
         return contextlib.nullcontext()
-    from surefoot.engine import ray_engine
+    from surefoot.training.engines import ray_engine
 
     return ray_engine._connected(ray_engine._import_ray(), "local", 4)
 

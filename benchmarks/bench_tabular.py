@@ -17,8 +17,8 @@ STEPS = 200
 
 
 def run(quick: bool) -> list[Row]:
+    from surefoot.agents.tabular import TabularConfig
     from surefoot.policies import SSD
-    from surefoot.tabular import TabularConfig
 
     rounds = 3 if quick else 7
     base = TabularConfig(targets="sample", behaviour=SSD(tolerance=5e-4), initial_std=1.0)
@@ -52,8 +52,8 @@ def _step(config: Any, trials: int, rounds: int) -> float:
     """CPU seconds a step of one trial: median over compiled calls of `STEPS` steps."""
     import jax
 
-    from surefoot.mdp import risky_cliff
-    from surefoot.tabular.training import advance, start_runs, trial_keys
+    from surefoot.agents.tabular.training import advance, start_runs, trial_keys
+    from surefoot.envs import risky_cliff
 
     mdp = risky_cliff().to_jax()
     runs = start_runs(config, mdp, 10_000, trial_keys(0, range(trials)))
@@ -75,7 +75,7 @@ def _researcher(steps: int) -> tuple[str, float | None]:
     import numpy as np
     import torch
 
-    import surefoot.mdp  # noqa: F401  (registers the environment)
+    import surefoot.envs  # noqa: F401  (registers the environment)
 
     torch.set_num_threads(1)
     env = gymnasium.make("surefoot/RiskyCliff-v0")
@@ -94,7 +94,7 @@ def _researcher(steps: int) -> tuple[str, float | None]:
 
 
 def _draw(curves: dict[str, list[tuple[int, float]]]) -> None:
-    from surefoot.experiments.plotting import new_figure, render
+    from surefoot.plots.figures import new_figure, render
 
     figure, axes = new_figure(1, 3, size=(12, 3.6), sharey=True)
     for ax, (label, points) in zip(axes[0], curves.items(), strict=True):

@@ -78,8 +78,8 @@ def ours(setting: Setting, loss: str, seed: int) -> dict[str, Any]:
     import jax
 
     jax.config.update("jax_cpu_enable_async_dispatch", False)
-    from surefoot.neural import NeuralConfig
-    from surefoot.neural.trials import Trial, run_trial
+    from surefoot.agents.neural import NeuralConfig
+    from surefoot.training.trials import Trial, run_trial
 
     config = NeuralConfig(loss=loss, **{name: getattr(setting, name) for name in SHARED})
     result = run_trial(
@@ -96,8 +96,8 @@ def from_gym(folder: Path, setting: Setting, loss: str, seed: int) -> dict[str, 
     """The run of `surefoot reproduce gym` with these very settings, if there is one."""
     import polars
 
-    from surefoot.experiments.gym import TASKS, Config, make_trials
-    from surefoot.neural import NeuralConfig
+    from surefoot.agents.neural import NeuralConfig
+    from surefoot.paper.gym import TASKS, Config, make_trials
 
     task = next(name for name, about in TASKS.items() if about.env_id == setting.env_id)
     solving = setting.explore_start > setting.explore
@@ -164,8 +164,8 @@ def _evaluate(model: Any, env: Any, seed: int) -> float:
 def collect(
     settings: tuple[Setting, ...], methods: tuple[str, ...], seeds: int, gym: Path | None
 ) -> dict[str, Any]:
-    from surefoot.files import atomic_write, json_bytes, read_json
-    from surefoot.progress import progress
+    from surefoot.runs.files import atomic_write, json_bytes, read_json
+    from surefoot.runs.progress import progress
 
     path = RESULTS / "learning.json"
     kept = read_json(path) if path.exists() else {"runs": {}}
@@ -196,9 +196,9 @@ def _versions() -> dict[str, str]:
 def plot(kept: dict[str, Any]) -> Path:
     import numpy as np
 
-    from surefoot.experiments.plotting import legend, new_figure, render, styles
-    from surefoot.files import atomic_write
-    from surefoot.stats import interquartile_mean
+    from surefoot.core.stats import interquartile_mean
+    from surefoot.plots.figures import legend, new_figure, render, styles
+    from surefoot.runs.files import atomic_write
 
     settings = [s for s in SETTINGS if any(r["setting"] == s.name for r in kept["runs"].values())]
     looks = styles(["qr", "wgf", "sb3"])
@@ -245,7 +245,7 @@ def table(kept: dict[str, Any]) -> str:
     """Final returns of every method, then what follows for ours beside sb3-contrib's."""
     import numpy as np
 
-    from surefoot.stats import interquartile_mean, welch
+    from surefoot.core.stats import interquartile_mean, welch
 
     lines = [
         "| setting | steps | method | IQM of last fifth | by seed | CPU s a run |",
@@ -279,7 +279,7 @@ def table(kept: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    from surefoot.files import atomic_write
+    from surefoot.runs.files import atomic_write
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from surefoot.experiments.claims import to_markdown
-from surefoot.experiments.everything import APART, EXPERIMENTS
-from surefoot.experiments.store import RunDir
+from surefoot.paper.claims import to_markdown
+from surefoot.paper.everything import APART, EXPERIMENTS
+from surefoot.runs.directory import RunDir
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, DOCS = ROOT / "results", ROOT / "docs"

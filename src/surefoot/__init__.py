@@ -6,8 +6,8 @@
     agent.learn(10_000)
     print(agent.explain(24))
 
-The numerical core is in `surefoot.particles`, `surefoot.dominance`, `surefoot.transport` and
-`surefoot.policies`. Names are imported when first used (PEP 562), so that `import surefoot` and
+The numerical core is in `surefoot.core`, `surefoot.transport` and `surefoot.policies`. Names are
+imported when first used (PEP 562), so that `import surefoot` and
 the command line's help do not wait for JAX.
 """
 
@@ -16,15 +16,21 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from surefoot.registration import register
+import gymnasium
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:  # what a type checker and an editor see; `_HOME` is the same for the interpreter
-    from surefoot import adapters, dominance, mdp, particles, policies, transport
-    from surefoot.checkpoint import Checkpoints, FaultPolicy, load, resume
-    from surefoot.comparing import Comparison, compare, compare_file
-    from surefoot.dominance import (
+    from surefoot import envs as mdp
+    from surefoot import policies, transport
+    from surefoot.agents import adapters
+    from surefoot.agents.explain import Explanation
+    from surefoot.agents.loading import load, resume
+    from surefoot.agents.neural import NeuralAgent, NeuralConfig
+    from surefoot.agents.tabular import TabularAgent, TabularConfig
+    from surefoot.comparison import Comparison, compare, compare_file
+    from surefoot.core import dominance, particles
+    from surefoot.core.dominance import (
         almost_ssd_ratio,
         dominance_matrix,
         dominant_set,
@@ -32,13 +38,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see; `_HOME` is the same 
         ssd_dominates,
         violation,
     )
-    from surefoot.errors import InputError, Interrupted, RunError, SurefootError
-    from surefoot.evaluating import evaluate
-    from surefoot.explain import Explanation
-    from surefoot.logs import Watch
-    from surefoot.mdp import TabularMDP
-    from surefoot.neural import NeuralAgent, NeuralConfig
-    from surefoot.particles import (
+    from surefoot.core.particles import (
         cumulative_cdf,
         cumulative_quantile,
         cvar,
@@ -46,6 +46,9 @@ if TYPE_CHECKING:  # what a type checker and an editor see; `_HOME` is the same 
         quantile,
         wasserstein,
     )
+    from surefoot.envs import TabularMDP
+    from surefoot.envs.faults import FaultPolicy
+    from surefoot.errors import InputError, Interrupted, RunError, SurefootError
     from surefoot.policies import (
         CPW,
         SSD,
@@ -58,8 +61,10 @@ if TYPE_CHECKING:  # what a type checker and an editor see; `_HOME` is the same 
         Policy,
         Wang,
     )
-    from surefoot.tabular import TabularAgent, TabularConfig
-    from surefoot.training import Training, train
+    from surefoot.runs.checkpoints import Checkpoints
+    from surefoot.runs.logs import Watch
+    from surefoot.training.evaluation import evaluate
+    from surefoot.training.train import Training, train
     from surefoot.transport import jko_flow, proximal_loss, proximal_step, sinkhorn
 
 __all__ = [
@@ -119,22 +124,32 @@ __all__ = [
     "wasserstein",
 ]
 
-_MODULES = ("adapters", "dominance", "mdp", "particles", "policies", "transport")
+_MODULES = {
+    "adapters": "agents.adapters",
+    "dominance": "core.dominance",
+    "mdp": "envs",
+    "particles": "core.particles",
+    "policies": "policies",
+    "transport": "transport",
+}
 _NAMES = {
-    "checkpoint": "Checkpoints FaultPolicy load resume",
-    "comparing": "Comparison compare compare_file",
-    "dominance": "almost_ssd_ratio dominance_matrix dominant_set fsd_dominates ssd_dominates "
+    "agents.explain": "Explanation",
+    "agents.loading": "load resume",
+    "agents.neural": "NeuralAgent NeuralConfig",
+    "agents.tabular": "TabularAgent TabularConfig",
+    "comparison": "Comparison compare compare_file",
+    "core.dominance": "almost_ssd_ratio dominance_matrix dominant_set fsd_dominates ssd_dominates "
     "violation",
+    "core.particles": "cumulative_cdf cumulative_quantile cvar dispersion_space quantile "
+    "wasserstein",
+    "envs": "TabularMDP",
+    "envs.faults": "FaultPolicy",
     "errors": "InputError Interrupted RunError SurefootError",
-    "evaluating": "evaluate",
-    "explain": "Explanation",
-    "logs": "Watch",
-    "mdp": "TabularMDP",
-    "neural": "NeuralAgent NeuralConfig",
-    "particles": "cumulative_cdf cumulative_quantile cvar dispersion_space quantile wasserstein",
     "policies": "CPW SSD CVaR DecidedBy Decision Explore Greedy MeanVariance Policy Wang",
-    "tabular": "TabularAgent TabularConfig",
-    "training": "Training train",
+    "runs.checkpoints": "Checkpoints",
+    "runs.logs": "Watch",
+    "training.evaluation": "evaluate",
+    "training.train": "Training train",
     "transport": "jko_flow proximal_loss proximal_step sinkhorn",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
@@ -144,7 +159,7 @@ if not TYPE_CHECKING:  # to a type checker it would make every misspelt name val
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:
-            return importlib.import_module(f"{__name__}.{name}")
+            return importlib.import_module(f"{__name__}.{_MODULES[name]}")
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
@@ -156,4 +171,13 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-register()
+def _register() -> None:
+    """Make the two cliffs known to `gymnasium.make`; calling it again changes nothing."""
+    for name in ("CliffWalk", "RiskyCliff"):
+        env_id = f"surefoot/{name}-v0"
+        if env_id not in gymnasium.registry:
+            entry_point = f"surefoot.envs.environments:{name}Env"
+            gymnasium.register(env_id, entry_point=entry_point, max_episode_steps=500)
+
+
+_register()

@@ -118,10 +118,10 @@ def _tabular() -> dict[str, Callable[[], Contestant | None]]:
 def _trials(trials: int, steps: int) -> Contestant:
     import jax
 
-    from surefoot.mdp import risky_cliff
+    from surefoot.agents.tabular import TabularConfig
+    from surefoot.agents.tabular.training import advance, start_runs, trial_keys
+    from surefoot.envs import risky_cliff
     from surefoot.policies import SSD
-    from surefoot.tabular import TabularConfig
-    from surefoot.tabular.training import advance, start_runs, trial_keys
 
     config, mdp = TabularConfig(behaviour=SSD(tolerance=5e-4)), risky_cliff().to_jax()
     runs = [start_runs(config, mdp, 20_000, trial_keys(0, range(trials)))]
@@ -146,7 +146,7 @@ def _neural() -> dict[str, Callable[[], Contestant | None]]:
 
 
 def _agent(loss: str, compiled: bool) -> Contestant:
-    from surefoot.neural import NeuralAgent
+    from surefoot.agents.neural import NeuralAgent
 
     agent = NeuralAgent("CartPole-v1", loss=loss, particles=2, compiled=compiled, seed=0)
     agent.learn(250)  # compiles, and passes learning_starts and a change of the target network

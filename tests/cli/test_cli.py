@@ -11,10 +11,10 @@ from surefoot import __version__
 from surefoot.cli import COMMANDS, main
 from surefoot.cli.options import from_toml, to_toml
 from surefoot.cli.reproduce import options_of
-from surefoot.comparing import read_returns
+from surefoot.comparison import read_returns
 from surefoot.errors import InputError
-from surefoot.experiments.everything import APART, EXPERIMENTS
-from surefoot.experiments.risky_cliff import Config
+from surefoot.paper.everything import APART, EXPERIMENTS
+from surefoot.paper.risky_cliff import Config
 
 
 def test_help_names_every_command(capsys):

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.agents.neural import NeuralConfig
+from surefoot.agents.tabular import TabularConfig
 from surefoot.cli import main
 from surefoot.cli.train import agent_kind, default_out, field_docs, options_of
-from surefoot.comparing import read_returns
-from surefoot.neural import NeuralConfig
-from surefoot.tabular import TabularConfig
-from surefoot.training import Training, train
+from surefoot.comparison import read_returns
+from surefoot.training.train import Training, train
 
 SMALL = ["--compiled", "--hidden", "8", "--particles", "3", "--loss", "qr"]
 CARTPOLE = ["train", "CartPole-v1", *SMALL, "--eval-episodes", "3"]

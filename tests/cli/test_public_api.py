@@ -50,7 +50,7 @@ def test_every_public_name_is_there_and_the_three_lists_agree():
     tree = ast.parse(Path(sf.__file__).read_text())
     typed = next(node for node in tree.body if isinstance(node, ast.If))
     seen = {
-        alias.name: node.module
+        alias.asname or alias.name: node.module
         for node in typed.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
@@ -62,7 +62,7 @@ def test_every_public_name_is_there_and_the_three_lists_agree():
 
 
 def test_compare_stays_the_function_whatever_is_imported():
-    code = "import surefoot.comparing, surefoot.cli.compare, surefoot; print(surefoot.compare)"
+    code = "import surefoot.comparison, surefoot.cli.compare, surefoot; print(surefoot.compare)"
     assert fresh(code).startswith("<function compare")
 
 

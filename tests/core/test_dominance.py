@@ -10,8 +10,8 @@ import pytest
 from core_kinds import KINDS, is_kind, particles, shares, to_kind
 from hypothesis import assume, given, settings
 
-from surefoot import dominance as sd
-from surefoot import particles as sp
+from surefoot.core import dominance as sd
+from surefoot.core import particles as sp
 from surefoot.errors import InputError
 
 quick = settings(max_examples=80, deadline=None)

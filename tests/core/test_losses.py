@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.extra import numpy as hnp
 
-from surefoot._sorting import merge_sorted_rows, network_sort
-from surefoot.losses import quantile_huber_loss, quantile_huber_slope
+from surefoot.core.losses import quantile_huber_loss, quantile_huber_slope
+from surefoot.core.sorting import merge_sorted_rows, network_sort
 
 pytestmark = pytest.mark.usefixtures("no_rank_promotion")
 

@@ -12,8 +12,8 @@ from hypothesis import assume, given, settings
 from scipy import stats
 from scipy.optimize import minimize
 
-from surefoot import particles as sp
-from surefoot.dominance import ssd_dominates, violation
+from surefoot.core import particles as sp
+from surefoot.core.dominance import ssd_dominates, violation
 from surefoot.transport import POTENTIALS, TRANSPORTS, jko_flow, proximal_step
 
 

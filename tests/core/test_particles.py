@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from scipy import stats
 from scipy.optimize import linprog
 
-from surefoot import particles as sp
+from surefoot.core import particles as sp
 from surefoot.errors import InputError
 
 Z = np.array([3.0, -1.0, 0.0, 2.0])  # sorted: -1, 0, 2, 3

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import integrate, stats
 
-from surefoot import dominance
-from surefoot import particles as sp
+from surefoot.core import dominance
+from surefoot.core import particles as sp
 from surefoot.errors import InputError
 from surefoot.policies import (
     CPW,

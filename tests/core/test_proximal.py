@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from scipy.optimize import minimize
 
+from surefoot.core.losses import midpoints
 from surefoot.errors import InputError
 from surefoot.transport import (
     NAMED_LOSSES,
     POTENTIALS,
     TRANSPORTS,
     jko_flow,
-    midpoints,
     project,
     proximal_loss,
     proximal_step,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from surefoot.losses import quantile_huber_loss, quantile_huber_slope
+from surefoot.core.losses import quantile_huber_loss, quantile_huber_slope
 from surefoot.transport import POTENTIALS, project, proximal_step, sinkhorn
 
 pytestmark = pytest.mark.usefixtures("no_rank_promotion")

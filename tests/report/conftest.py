@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.experiments.store import RunDir
 from surefoot.report import report
+from surefoot.runs.directory import RunDir
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 FLAGS = (
@@ -25,7 +25,7 @@ FLAGS = (
 @pytest.fixture(scope="session")
 def cliff(tmp_path_factory) -> Path:
     """The risky cliff in a few episodes, as the experiment itself writes it."""
-    from surefoot.experiments.risky_cliff import Config, run
+    from surefoot.paper.risky_cliff import Config, run
 
     out = tmp_path_factory.mktemp("runs") / "risky-cliff"
     config = Config(

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from surefoot.dominance import ssd_dominates
-from surefoot.explain import explain, explain_all
-from surefoot.explain_drawing import draw, focus
+from surefoot.agents.explain import explain, explain_all
+from surefoot.core.dominance import ssd_dominates
+from surefoot.plots.decision import draw, focus
 from surefoot.policies import SSD, DecidedBy, Greedy
 
 NAMES = ("sure", "risky", "poor")

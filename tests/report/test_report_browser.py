@@ -7,8 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from surefoot.explain import explain
-from surefoot.mdp import ACTION_NAMES
+from surefoot.agents.explain import explain
+from surefoot.envs import ACTION_NAMES
 from surefoot.policies import policy_named
 from surefoot.report import report
 
@@ -237,7 +237,7 @@ def test_hostile_names_stay_text(browser, tmp_path):
 
 def test_a_training_run_is_explored(browser, trained, tmp_path):
     import surefoot as sf
-    from surefoot.explain_agent import explain_agent
+    from surefoot.agents.opening import explain_agent
 
     opened(browser, report(trained, tmp_path / "trained.html"))
     agent = sf.load(trained / "agent.safetensors")

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from surefoot.cli import main
-from surefoot.comparing import compare_file
+from surefoot.comparison import compare_file
+from surefoot.core.stats import Interval
 from surefoot.errors import InputError
-from surefoot.experiments.claims import Claim
-from surefoot.experiments.store import RunDir
+from surefoot.paper.claims import Claim
 from surefoot.report import report
 from surefoot.report.parts import Chart, Explorer, Note, Picture, Table
 from surefoot.report.sources import page_of
-from surefoot.stats import Interval
+from surefoot.runs.directory import RunDir
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 PNG = bytes.fromhex("89504e470d0a1a0a")

@@ -40,8 +40,8 @@ def main(words: list[str]) -> int:
     if options.out is not None and options.out.is_dir():
         raise InputError(f"{options.out} is a directory: --out names a JSON file")
     from surefoot.benching import PARTS, about_here, measure
-    from surefoot.files import atomic_write, json_bytes
-    from surefoot.progress import progress
+    from surefoot.runs.files import atomic_write, json_bytes
+    from surefoot.runs.progress import progress
 
     chosen = list(PARTS) if options.part == "all" else [options.part]
     rows: list[Speed] = []

@@ -37,7 +37,7 @@ def main(words: list[str]) -> int:
     options = parse(Options, words, "surefoot compare", text)
     if options.file is None:
         raise InputError("compare: name a CSV or Parquet file (surefoot compare --help)")
-    from surefoot.comparing import compare_file
+    from surefoot.comparison import compare_file
 
     result = compare_file(
         options.file,

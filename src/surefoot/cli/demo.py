@@ -13,8 +13,8 @@ from surefoot.cli.options import parse
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from surefoot.experiments.risky_cliff import Results
-    from surefoot.experiments.store import RunDir
+    from surefoot.paper.risky_cliff import Results
+    from surefoot.runs.directory import RunDir
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ def main(words: list[str]) -> int:
     options = parse(Options, words, "surefoot demo", "A small run of the main experiment.")
     from rich.console import Console
 
-    from surefoot.experiments.risky_cliff import Config, Results, run
-    from surefoot.experiments.risky_cliff.figures import label_of
-    from surefoot.experiments.store import RunDir
+    from surefoot.paper.risky_cliff import Config, Results, run
+    from surefoot.paper.risky_cliff.figures import label_of
+    from surefoot.runs.directory import RunDir
 
     config = Config(
         trials=options.trials,
@@ -70,7 +70,7 @@ def main(words: list[str]) -> int:
 def table(results: Results) -> Table:
     from rich.table import Table
 
-    from surefoot.experiments.risky_cliff.figures import label_of
+    from surefoot.paper.risky_cliff.figures import label_of
 
     made = Table(title=f"last {results.config.last} episodes, mean with 95 % interval")
     for column in ("behaviour", "over the top row", "steps", "return", "falls per trial"):
@@ -84,9 +84,9 @@ def table(results: Results) -> Table:
 
 
 def drawn_path(results: Results, directory: RunDir, policy: str) -> str:
-    from surefoot.experiments.risky_cliff import learned_path
-    from surefoot.experiments.risky_cliff.cells import grid_of, mdp_of
-    from surefoot.mdp import GreedyPath, draw_path, noisy_states
+    from surefoot.envs import GreedyPath, draw_path, noisy_states
+    from surefoot.paper.risky_cliff import learned_path
+    from surefoot.paper.risky_cliff.cells import grid_of, mdp_of
 
     mdp, grid = mdp_of(results.config), grid_of(results.config)
     path = [int(s) for s in learned_path(directory, results.cell("wgf-mixture", policy).name)]

@@ -13,7 +13,7 @@ from surefoot.cli.options import own_modules, parse
 from surefoot.errors import InputError
 
 if TYPE_CHECKING:
-    from surefoot.evaluating import Evaluated
+    from surefoot.training.evaluation import Evaluated
 
 TEXT = "Let several policies act on what one agent has learned, in the same episodes."
 
@@ -47,11 +47,11 @@ def main(words: list[str]) -> int:
         raise InputError("evaluate: name an agent or a run directory (surefoot evaluate --help)")
     if options.seed < 0:
         raise InputError(f"seed = {options.seed}: it must not be negative")
-    from surefoot.comparing import compare, save_comparison
-    from surefoot.comparing.directory import check_directory
-    from surefoot.evaluating import evaluate
-    from surefoot.files import portable_path
+    from surefoot.comparison import compare, save_comparison
+    from surefoot.comparison.directory import check_directory
     from surefoot.policies import policy_named
+    from surefoot.runs.files import portable_path
+    from surefoot.training.evaluation import evaluate
 
     for name in options.policy:
         policy_named(name)  # before anything is loaded
@@ -82,8 +82,8 @@ def load_any(place: Path, env: str | None) -> Any:
 
     The environment is that of the run, by the name it was given there, unless `env` is one.
     """
-    from surefoot.checkpoint import load, resume
-    from surefoot.experiments.store import RunDir
+    from surefoot.agents.loading import load, resume
+    from surefoot.runs.directory import RunDir
 
     if not place.exists():
         raise InputError(f"{place}: there is no such file or directory")
@@ -103,7 +103,7 @@ def show(found: tuple[Evaluated, ...], options: Options) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from surefoot.evaluating import CVAR_LEVELS
+    from surefoot.training.evaluation import CVAR_LEVELS
 
     tails = [f"CVaR {level:g}" for level in CVAR_LEVELS]
     title = f"{options.episodes} episodes each, 95 % intervals"
@@ -126,9 +126,9 @@ def show(found: tuple[Evaluated, ...], options: Options) -> None:
 def _save(
     options: Options, found: tuple[Evaluated, ...], returns: Any, comparison: Any, save: Any
 ) -> None:
-    from surefoot.comparing import write_returns
-    from surefoot.evaluating import CVAR_LEVELS
-    from surefoot.files import portable_path
+    from surefoot.comparison import write_returns
+    from surefoot.runs.files import portable_path
+    from surefoot.training.evaluation import CVAR_LEVELS
 
     assert options.out is not None
     summary = {

@@ -50,9 +50,9 @@ def main(words: list[str]) -> int:
     if options.obs is not None and options.state is not None:
         raise InputError("explain: give --obs or --state, not both")
     explanation, title = _of_returns(options) if options.returns else _of_agent(options)
-    from surefoot.experiments.plotting import render
-    from surefoot.explain_drawing import draw
-    from surefoot.files import atomic_write
+    from surefoot.plots.decision import draw
+    from surefoot.plots.figures import render
+    from surefoot.runs.files import atomic_write
 
     print(title)
     print(explanation)
@@ -62,7 +62,7 @@ def main(words: list[str]) -> int:
 
 
 def _of_agent(options: Options) -> tuple[Any, str]:
-    from surefoot.explain_agent import env_of, explain_agent, initial_obs, open_agent, read_obs
+    from surefoot.agents.opening import env_of, explain_agent, initial_obs, open_agent, read_obs
 
     assert options.agent is not None
     agent = open_agent(options.agent, options.env)
@@ -79,9 +79,9 @@ def _of_returns(options: Options) -> tuple[Any, str]:
     import jax
     import numpy as np
 
-    from surefoot.adapters.projection import equal_particles
-    from surefoot.comparing import read_returns
-    from surefoot.explain import explain
+    from surefoot.agents.adapters.projection import equal_particles
+    from surefoot.agents.explain import explain
+    from surefoot.comparison import read_returns
     from surefoot.policies import policy_named
 
     assert options.returns is not None

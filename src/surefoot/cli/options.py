@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar, Union
 import tyro
 
 from surefoot.errors import InputError, unknown
-from surefoot.files import toml_value
+from surefoot.runs.files import toml_value
 
 Options = TypeVar("Options")
 TRUE, FALSE = ("true", "True", "1"), ("false", "False", "0")

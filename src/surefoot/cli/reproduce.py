@@ -11,8 +11,8 @@ from rich.console import Console
 
 from surefoot.cli.options import parse
 from surefoot.errors import unknown
-from surefoot.experiments.claims import tally, to_table
-from surefoot.experiments.everything import APART, EXPERIMENTS, module_of, run_all
+from surefoot.paper.claims import tally, to_table
+from surefoot.paper.everything import APART, EXPERIMENTS, module_of, run_all
 
 ALL = "every experiment in order; repeat the command to pick up where it stopped"
 

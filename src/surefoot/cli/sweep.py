@@ -11,12 +11,12 @@ import tyro
 from rich.console import Console
 
 from surefoot.cli.options import own_modules, parse, read_toml, take_config
-from surefoot.engine import RETRIES
 from surefoot.errors import InputError, RunError, unknown
-from surefoot.files import toml_value
-from surefoot.sweep import Sweep, parse_seeds, run_sweep
-from surefoot.sweep.spec import parse_grid, parse_setting
-from surefoot.sweep.summary import to_table
+from surefoot.runs.files import toml_value
+from surefoot.training.engines import RETRIES
+from surefoot.training.sweep import Sweep, parse_seeds, run_sweep
+from surefoot.training.sweep.spec import parse_grid, parse_setting
+from surefoot.training.sweep.summary import to_table
 
 Words = tyro.conf.UseAppendAction[tuple[str, ...]]
 SHOWN = 10  # failures that are printed

@@ -55,15 +55,15 @@ COMPILED = ("compiled", bool, False, "Run the environment inside the compiled lo
 
 
 def main(words: list[str]) -> int:
-    from surefoot.neural import NeuralConfig
-    from surefoot.tabular import TabularConfig
+    from surefoot.agents.neural import NeuralConfig
+    from surefoot.agents.tabular import TabularConfig
 
     kind = agent_kind(words)
     config_class = TabularConfig if kind == "tabular" else NeuralConfig
     options: Any = parse(options_of(kind, config_class), words, "surefoot train", TEXT)
     if options.env is None:
         raise InputError("train: name an environment, such as CartPole-v1 (surefoot train --help)")
-    from surefoot.training import Training, train
+    from surefoot.training.train import Training, train
 
     chosen = {f.name: getattr(options, f.name) for f in dataclasses.fields(config_class)}
     training = Training(
@@ -98,8 +98,8 @@ def main(words: list[str]) -> int:
 
 
 def _tell(training: Any, out: Path, agent: Any) -> None:
-    from surefoot.experiments.store import RunDir
-    from surefoot.stats import Interval
+    from surefoot.core.stats import Interval
+    from surefoot.runs.directory import RunDir
 
     found = RunDir.open(out).read_summary()
     print(f"{training.env}, {training.kind} agent, {training.config.loss}: "
@@ -122,7 +122,7 @@ def default_out(training: Any) -> Path:
 
 
 def _hooks(options: Any, out: Path, training: Any) -> list[Any]:
-    from surefoot.logs import TensorBoard, WeightsAndBiases
+    from surefoot.runs.logs import TensorBoard, WeightsAndBiases
 
     hooks: list[Any] = []
     if options.tensorboard:
@@ -146,7 +146,7 @@ def agent_kind(words: list[str]) -> str:
     own_modules(env_id)
     if said != "auto" or not isinstance(env_id, str):
         return "neural" if said == "auto" else said
-    from surefoot.registration import suited_agent
+    from surefoot.envs.making import suited_agent
 
     return suited_agent(env_id)
 

@@ -20,8 +20,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from surefoot import _array
-from surefoot._sorting import network_sort
+from surefoot.core import array as _array
+from surefoot.core.sorting import network_sort
 from surefoot.errors import InputError
 
 

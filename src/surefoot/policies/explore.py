@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import jax
 import jax.numpy as jnp
 
-from surefoot import _array
+from surefoot.core import array as _array
 from surefoot.errors import InputError
 from surefoot.policies.base import DecidedBy, Decision, Policy, View, draw
 from surefoot.policies.risk import Greedy

@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from surefoot import _array
-from surefoot._array import pairwise_sum
+from surefoot.core import array as _array
+from surefoot.core.array import pairwise_sum
 from surefoot.errors import InputError
 from surefoot.policies.base import DecidedBy, Policy, View, near_best
 

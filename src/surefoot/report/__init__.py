@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from surefoot.files import atomic_write
+from surefoot.runs.files import atomic_write
 
 __all__ = ["default_place", "report"]
 

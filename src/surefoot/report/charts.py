@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.experiments.styles import Style, styles
+from surefoot.core.stats import Interval
+from surefoot.plots.styles import Style, styles
 from surefoot.report.parts import Key, Trace
-from surefoot.stats import Interval
 
 DASHES = {
     "-": "solid", "--": "dash", "-.": "dashdot", ":": "dot",

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.comparing.drawing import dispersion
-from surefoot.comparing.words import ORDER_TITLES
-from surefoot.experiments.styles import Style
-from surefoot.particles import cumulative_quantile
+from surefoot.comparison.words import ORDER_TITLES
+from surefoot.core.particles import cumulative_quantile
+from surefoot.plots.comparison import dispersion
+from surefoot.plots.styles import Style
 from surefoot.report.charts import axes, keys, line, looks_of, step_cdf
 from surefoot.report.parts import Badge, Cell, Chart, Note, Panel, Part, Table, one
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.experiments.gym import TASKS
-from surefoot.experiments.gym_choices import Setting
-from surefoot.experiments.styles import style
+from surefoot.core.stats import interquartile_mean
+from surefoot.paper.gym import TASKS
+from surefoot.paper.gym_choices import Setting
+from surefoot.plots.styles import style
 from surefoot.report.charts import axes, keys, line, looks_of, numbers, rule, text
 from surefoot.report.parts import AbsentError, Chart, Key, Panel, one
 from surefoot.report.run import Builder, Run
-from surefoot.stats import interquartile_mean
 
 TABLE = re.compile(r"(?P<task>.+?)(?:\.(?P<loss>[a-z-]+)-(?P<seed>\d+))?")
 

@@ -8,12 +8,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from surefoot.experiments.evaluation.figures import look_of
-from surefoot.experiments.evaluation.flows import GRID, PLACES
-from surefoot.experiments.styles import BLACK, GREY, Style
-from surefoot.mdp.cliffs import ACTION_NAMES, ARROWS, cliff_walk
-from surefoot.mdp.montecarlo import monte_carlo_returns
-from surefoot.particles import dispersion_space
+from surefoot.core.particles import dispersion_space
+from surefoot.core.stats import mean_interval
+from surefoot.envs.cliffs import ACTION_NAMES, ARROWS, cliff_walk
+from surefoot.envs.montecarlo import monte_carlo_returns
+from surefoot.paper.evaluation.figures import look_of
+from surefoot.paper.evaluation.flows import GRID, PLACES
+from surefoot.plots.styles import BLACK, GREY, Style
 from surefoot.report import explorer
 from surefoot.report.charts import (
     ALPHA,
@@ -29,7 +30,6 @@ from surefoot.report.charts import (
 )
 from surefoot.report.parts import Chart, Explorer, Key, Panel, one
 from surefoot.report.run import Builder, Run
-from surefoot.stats import mean_interval
 
 INK = Style(BLACK, "X", ":")
 BINS = 60

@@ -1,7 +1,7 @@
 """States to click on: what the library says of every one of them, as JSON.
 
-Everything shown comes from `surefoot.explain`; the page only draws it. Sentences repeat, so they
-are stored once and pointed at.
+Everything shown comes from `surefoot.agents.explain`; the page only draws it. Sentences repeat, so
+they are stored once and pointed at.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from surefoot.explain import CURVE, Explanation, explain_all
-from surefoot.mdp.cliffs import ACTION_NAMES, ARROWS, CliffGrid
-from surefoot.particles import cumulative_cdf
+from surefoot.agents.explain import CURVE, Explanation, explain_all
+from surefoot.core.particles import cumulative_cdf
+from surefoot.envs.cliffs import ACTION_NAMES, ARROWS, CliffGrid
 from surefoot.policies import Policy, policy_named
 from surefoot.report.charts import SYMBOLS, dash_of, looks_of, numbers, rgba
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.experiments.regression_report import ORDINALS
+from surefoot.core.stats import Interval
+from surefoot.paper.regression_report import ORDINALS
 from surefoot.report.charts import axes, dots, explained, keys, looks_of, numbers, rule, text
 from surefoot.report.parts import Chart, Key, Panel, one
 from surefoot.report.run import Builder, Run
-from surefoot.stats import Interval
 
 TITLES = {
     "five": "five-component mixture", "six": "six-component mixture", "narrow": "narrow mixture",

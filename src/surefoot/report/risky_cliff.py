@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.experiments.risky_cliff.config import Cell, Config
-from surefoot.experiments.risky_cliff.figures import WHO, WINDOW, label_of
-from surefoot.experiments.styles import style
-from surefoot.mdp.cliffs import ACTION_NAMES, CliffGrid, noisy_states, risky_cliff
+from surefoot.core.stats import mean_interval
+from surefoot.envs.cliffs import ACTION_NAMES, CliffGrid, noisy_states, risky_cliff
+from surefoot.paper.risky_cliff.config import Cell, Config
+from surefoot.paper.risky_cliff.figures import WHO, WINDOW, label_of
+from surefoot.plots.styles import style
 from surefoot.report import explorer
 from surefoot.report.charts import (
     axes,
@@ -25,7 +26,6 @@ from surefoot.report.charts import (
 )
 from surefoot.report.parts import AbsentError, Chart, Explorer, Key, Panel, one
 from surefoot.report.run import Builder, Run
-from surefoot.stats import mean_interval
 
 # Colour and pattern of each authority, as in the experiment's own figure.
 AUTHORITIES = dict(

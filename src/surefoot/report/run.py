@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import InputError
-from surefoot.experiments.store import RunDir
 from surefoot.report.parts import AbsentError, Chart, Explorer, Note, Part, Picture
+from surefoot.runs.directory import RunDir
 
 if TYPE_CHECKING:
     import polars

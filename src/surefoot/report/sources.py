@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from surefoot.core.stats import Interval
 from surefoot.errors import InputError
-from surefoot.experiments.claims import Claim, tally
-from surefoot.experiments.everything import APART, EXPERIMENTS
-from surefoot.experiments.store import RunDir
-from surefoot.files import portable_path, read_json
+from surefoot.paper.claims import Claim, tally
+from surefoot.paper.everything import APART, EXPERIMENTS
 from surefoot.report.comparison import comparison_parts
 from surefoot.report.parts import Badge, Facts, Note, Page, Part, Section, Table
 from surefoot.report.run import MISFITS, Builder, Run, figures_of
 from surefoot.report.training import is_training, training_parts
-from surefoot.stats import Interval
+from surefoot.runs.directory import RunDir
+from surefoot.runs.files import portable_path, read_json
 
 TONES = {"reproduced": "good", "partly": "half", "not reproduced": "bad", "not testable": "none"}
 HEADER = ("claim", "the paper says", "measured, with 95 % interval", "verdict", "why")
@@ -148,7 +148,7 @@ _BUILDERS: dict[str | None, Callable[[Run], dict[str, Builder]]] = {
 
 def file_section(path: Path) -> Section:
     """A file of returns, compared here and now."""
-    from surefoot.comparing import compare, read_returns
+    from surefoot.comparison import compare, read_returns
 
     returns = read_returns(path)
     told = compare(returns, source=path.name).to_dict()
@@ -156,7 +156,7 @@ def file_section(path: Path) -> Section:
 
 
 def comparison_of(path: Path) -> list[Part]:
-    from surefoot.comparing import read_returns
+    from surefoot.comparison import read_returns
 
     told = _object(path / "comparison.json")
     try:

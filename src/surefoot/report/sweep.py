@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from surefoot.core.stats import Interval, mean_interval
 from surefoot.errors import InputError
-from surefoot.files import read_bytes, read_json
 from surefoot.report.charts import axes, between, dots, keys, line, looks_of, numbers, text
 from surefoot.report.parts import AbsentError, Chart, Note, Panel, Part, one
 from surefoot.report.run import Builder, Run
-from surefoot.stats import Interval, mean_interval
+from surefoot.runs.files import read_bytes, read_json
 
 NUMBERS = ("seeds", "failed", "mean", "low", "high", "cvar_0.25", "training_return")
 MOST = 24  # curves that a legend can hide and show

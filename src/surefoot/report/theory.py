@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from surefoot.experiments.figures import BIMODAL, PAIRS, X_COLOR, Y_COLOR, area, verdict
-from surefoot.experiments.styles import BLACK, Style
-from surefoot.particles import cumulative_cdf, cumulative_quantile, dispersion_space, mean, variance
+from surefoot.core.particles import (
+    cumulative_cdf,
+    cumulative_quantile,
+    dispersion_space,
+    mean,
+    variance,
+)
+from surefoot.paper.figures import BIMODAL, PAIRS, X_COLOR, Y_COLOR, area, verdict
+from surefoot.plots.styles import BLACK, Style
 from surefoot.report.charts import ALPHA, axes, between, line, numbers, step_cdf
 from surefoot.report.parts import Chart, Key, Panel, one
 from surefoot.report.run import Builder, Run

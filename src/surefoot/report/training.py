@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from surefoot.agents.opening import action_names, env_of, initial_obs, open_agent
+from surefoot.envs.cliffs import CliffGrid, noisy_states
 from surefoot.errors import InputError
-from surefoot.experiments.styles import BLUE, VERMILION, Style
-from surefoot.explain_agent import action_names, env_of, initial_obs, open_agent
-from surefoot.mdp.cliffs import CliffGrid, noisy_states
+from surefoot.plots.styles import BLUE, VERMILION, Style
 from surefoot.policies import policy_named
 from surefoot.report import explorer
 from surefoot.report.charts import axes, between, line, looks_of, numbers, rgba

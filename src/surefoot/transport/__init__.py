@@ -2,7 +2,7 @@
 
 from surefoot.transport.couplings import TRANSPORTS, Debiased, Entropic, Exact, Transport
 from surefoot.transport.flow import Flow, jko_flow
-from surefoot.transport.potentials import POTENTIALS, Bellman, Energy, Potential, midpoints
+from surefoot.transport.potentials import POTENTIALS, Bellman, Energy, Potential
 from surefoot.transport.proximal import (
     NAMED_LOSSES,
     SOLVERS,
@@ -43,7 +43,6 @@ __all__ = [
     "entropic_cost",
     "exact_cost",
     "jko_flow",
-    "midpoints",
     "plan",
     "project",
     "proximal_loss",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from surefoot._sorting import network_sort
+from surefoot.core.sorting import network_sort
 from surefoot.transport.couplings import Transport, transport_named
 from surefoot.transport.potentials import Potential, potential_named
 from surefoot.transport.proximal import proximal_loss, proximal_step

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from surefoot.core.losses import midpoints
 from surefoot.errors import InputError, unknown
 
 
@@ -82,11 +83,6 @@ class Energy(Potential):
         ceiling = jnp.concatenate([target_z, jnp.full((1,), jnp.inf, dtype)])
         free = level[None, :] - passed[:, None]
         return jnp.max(jnp.minimum(ceiling[:, None], free), axis=0)
-
-
-def midpoints(n: int, dtype: jnp.dtype) -> jax.Array:
-    """Quantile levels `tau_i = (2 i - 1) / (2 N)`."""
-    return (2 * jnp.arange(n, dtype=dtype) + 1) / (2 * n)
 
 
 def _gini(z: jax.Array) -> jax.Array:

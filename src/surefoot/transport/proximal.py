@@ -24,8 +24,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from surefoot._array import pairwise_sum
-from surefoot._sorting import merge_sorted_rows, network_sort
+from surefoot.core.array import pairwise_sum
+from surefoot.core.sorting import merge_sorted_rows, network_sort
 from surefoot.errors import InputError, unknown
 from surefoot.transport.couplings import Exact, Transport, transport_named
 from surefoot.transport.potentials import Potential, potential_named

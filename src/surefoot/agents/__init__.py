@@ -1,0 +1,1 @@
+"""Agents that learn return distributions and act on them."""

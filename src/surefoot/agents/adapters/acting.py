@@ -1,0 +1,190 @@
+"""From a model that predicts return distributions to one that acts on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.errors import InputError
+from surefoot.policies import SSD, Decision, Explore, Policy, policy_named
+
+Adapter = Callable[[Any], Any]
+"""Observations `[B, ...]` to particles `[B, A, N]`."""
+
+
+def act(
+    model: Any,
+    policy: Policy | str | None = None,
+    *,
+    seed: int | None = None,
+    observation_space: Any = None,
+    particles: int = 200,
+) -> Actor:
+    """Let `policy` (default `SSD()`) choose the actions by what `model` predicts.
+
+    `model` is an sb3-contrib QRDQN, a tianshou QRDQN, IQN, FQF, C51 or Rainbow, one of surefoot's
+    own agents (then its evaluation policy and its seed are the defaults), or any callable from
+    observations `[B, ...]` to particles `[B, A, N]`. For such a callable, `observation_space`
+    tells a single observation from a batch; without it all are batches. `particles` is how many
+    IQN, FQF and C51 are read with.
+    """
+    adapter = adapter_for(model, particles)
+    agent = getattr(adapter, "agent", None)
+    if policy is None:
+        policy = SSD() if agent is None else agent.config.evaluation
+    if seed is None:
+        seed = 0 if agent is None else agent.seed
+    return Actor(adapter, policy_named(policy), seed, observation_space)
+
+
+def adapter_for(model: Any, particles: int = 200) -> Adapter:
+    """The ready adapter for a model of a known library; any other callable is one already."""
+    modules = {base.__module__ for base in type(model).__mro__}
+    if any(name.startswith("sb3_contrib.qrdqn") for name in modules):
+        from surefoot.agents.adapters.sb3 import SB3Adapter
+
+        return SB3Adapter(model)
+    if any(name.startswith("tianshou.") for name in modules):
+        from surefoot.agents.adapters.tianshou import TianshouAdapter
+
+        return TianshouAdapter(model, particles)
+    if modules & {"surefoot.agents.neural.agent", "surefoot.agents.tabular.agent"}:
+        from surefoot.agents.adapters.own import NeuralAdapter, TabularAdapter
+
+        return (NeuralAdapter if hasattr(model, "spec") else TabularAdapter)(model)
+    kind = type(model).__name__
+    if any(name.startswith(("stable_baselines3.", "sb3_contrib.")) for name in modules):
+        raise InputError(f"{kind} has no return distribution: of SB3's, sb3-contrib's QRDQN has")
+    if not callable(model):
+        raise InputError(
+            f"model is a {kind}: pass an sb3-contrib or tianshou model, or a callable from "
+            "observations [B, ...] to particles [B, A, N]"
+        )
+    return model
+
+
+class Actor:
+    """A model and a policy that acts on it, with SB3's `predict`; made by `act`."""
+
+    def __init__(
+        self, adapter: Adapter, policy: Policy, seed: int = 0, observation_space: Any = None
+    ) -> None:
+        self.adapter, self.policy = adapter, policy
+        space = getattr(adapter, "observation_space", None)
+        self.observation_space = space if observation_space is None else observation_space
+        self.action_space = getattr(adapter, "action_space", None)
+        self._key, self._calls = jax.random.key(seed), 0
+        # Deterministic means without exploration, as for SB3's own models.
+        sure = policy.policy if isinstance(policy, Explore) else policy
+        self._decide, self._decide_surely = _batched(policy), _batched(sure)
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+        action_masks: Any = None,
+    ) -> tuple[NDArray[np.int64], Any]:
+        """The action for one observation or a batch, and the `state` that came in (unused).
+
+        With `deterministic` nothing is explored and equal observations get equal actions;
+        without, ties are drawn anew at every call, reproducibly from the seed.
+        """
+        decision = self.decide(observation, deterministic=deterministic, action_masks=action_masks)
+        chosen = np.asarray(decision.action, dtype=np.int64)
+        own = getattr(self.adapter, "own_actions", None)  # counted from 0 unless it knows better
+        return (chosen if own is None else own(chosen)), state
+
+    def decide(
+        self, observation: Any, *, deterministic: bool = True, action_masks: Any = None
+    ) -> Decision:
+        """The action with who decided, the ties, the candidates, the margin, the violations."""
+        z, single = self._particles(observation)
+        masks = self._masks(action_masks, z.shape[:2])
+        if deterministic:
+            keys = jnp.broadcast_to(self._key, (len(z),))  # the same for every row
+            decision = self._decide_surely(z, keys, masks)
+        else:
+            keys = jax.random.split(jax.random.fold_in(self._key, self._calls), len(z))
+            self._calls += 1
+            decision = self._decide(z, keys, masks)
+        return jax.tree.map(
+            lambda leaf: np.asarray(leaf)[0] if single else np.asarray(leaf), decision
+        )
+
+    def return_distribution(self, observation: Any) -> NDArray[np.floating[Any]]:
+        """Ascending particles `[A, N]` of one observation, `[B, A, N]` of a batch."""
+        z, single = self._particles(observation)
+        return z[0] if single else z
+
+    def _particles(self, observation: Any) -> tuple[NDArray[np.floating[Any]], bool]:
+        single = self._is_single(observation)
+        z = self.adapter(_add_axis(observation) if single else observation)
+        z = np.asarray(z.detach().cpu() if hasattr(z, "detach") else z)
+        if z.ndim != 3 or 0 in z.shape or (single and len(z) != 1):
+            raise InputError(
+                f"the model gave particles of shape {z.shape}"
+                f"{' for one observation' if single else ''}: they must be [B, A, N]"
+            )
+        if not np.isfinite(z).all():
+            bad = tuple(int(i) for i in np.argwhere(~np.isfinite(z))[0])
+            raise InputError(f"the model gave a particle that is not finite, at [B, A, N] = {bad}")
+        return np.sort(z, axis=-1), single
+
+    def _is_single(self, observation: Any) -> bool:
+        own = getattr(self.adapter, "is_single", None)
+        if own is not None:
+            return bool(own(observation))
+        return self.observation_space is not None and _is_single(
+            self.observation_space, observation, "observation"
+        )
+
+    def _masks(self, masks: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+        if masks is None:
+            return np.ones(shape, bool)
+        masks = np.atleast_2d(np.asarray(masks, bool))
+        if masks.shape != shape:
+            raise InputError(f"action_masks of shape {masks.shape}: it must be {shape}")
+        if not masks.any(axis=-1).all():
+            raise InputError("action_masks leaves no feasible action")
+        return masks
+
+
+@lru_cache(maxsize=64)  # actors with equal policies share what was compiled
+def _batched(policy: Policy) -> Callable[..., Decision]:
+    return jax.jit(jax.vmap(partial(policy.decide, assume_sorted=True)))
+
+
+def _add_axis(observation: Any) -> Any:
+    if isinstance(observation, Mapping):
+        return {key: _add_axis(value) for key, value in observation.items()}
+    return np.asarray(observation)[None]
+
+
+def _is_single(space: Any, observation: Any, name: str) -> bool:
+    """Whether the observation has the shape of the space, or a batch axis before it."""
+    if hasattr(space, "spaces") and isinstance(space.spaces, Mapping):
+        if not isinstance(observation, Mapping) or set(observation) != set(space.spaces):
+            raise InputError(f"{name} must be a dict with the keys {', '.join(space.spaces)}")
+        answers = {
+            _is_single(inner, observation[key], f"{name}[{key!r}]")
+            for key, inner in space.spaces.items()
+        }
+        if len(answers) > 1:
+            raise InputError(f"{name}: some of its parts are batched and some are not")
+        return answers.pop()
+    shape, given = space.shape, np.shape(observation)
+    if shape is None:
+        raise InputError(f"{name}: a {type(space).__name__} space has no shape to tell a batch by")
+    if given == shape:
+        return True
+    if given[1:] == shape and len(given) == len(shape) + 1:
+        return False
+    raise InputError(f"{name} has shape {given}: the space has {shape}, a batch [B, *{shape}]")

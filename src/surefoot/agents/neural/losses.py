@@ -1,0 +1,181 @@
+"""What the network is trained on: one small class per family of losses, all unbatched.
+
+A network gives `outputs[A, W]`. A loss says what they mean as particles (`particles`, what
+policies look at) and what they should become (`value`, for the action taken). Which of them can
+learn more than the mean of a random return, one sampled transition at a time (note A1):
+
+| loss | potential, transport | dispersion of random rewards and transitions |
+|---|---|---|
+| wgf, wgf-debiased, wgf-exact | bellman, sinkhorn / divergence / exact | cannot: barycentre |
+| proximal-qr | energy, exact | learned: the sample gradient is unbiased |
+| qr | quantile Huber | learned; shrunk where the noise is below kappa |
+| c51 | cross-entropy on fixed atoms | learned; widened by less than an atom spacing |
+| mse | squared error of the mean | none by construction |
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from surefoot.agents.neural.config import NeuralConfig
+from surefoot.core.losses import quantile_huber_loss
+from surefoot.core.sorting import network_sort
+from surefoot.transport import NAMED_LOSSES, Options, proximal_loss
+from surefoot.transport.couplings import Transport, transport_named
+from surefoot.transport.potentials import Potential, potential_named
+
+
+class Loss(ABC):
+    """`outputs` are `[W]` of one action; targets carry no gradient."""
+
+    anchored: bool = False
+    """Whether `value` wants the target network's outputs at the transition's own start."""
+
+    def particles(self, outputs: jax.Array) -> jax.Array:
+        """`[..., W]` -> equally likely particles `[..., N]`, in any order."""
+        return outputs
+
+    @abstractmethod
+    def value(
+        self,
+        outputs: jax.Array,
+        anchor: jax.Array,
+        reward_t: jax.Array,
+        discount_t: jax.Array,
+        outputs_t: jax.Array,
+    ) -> jax.Array:
+        """The loss of one transition; `outputs_t` belong to the bootstrap action at `obs_t`."""
+
+    def values(self, *batch: jax.Array) -> jax.Array:
+        """`value` of each transition of a batch: every argument has one more axis, its first."""
+        return jax.vmap(self.value)(*batch)
+
+
+@dataclass(frozen=True)
+class Proximal(Loss):
+    """Algorithm 2 per sample; the anchor is the target network's prediction at `(s, a)`."""
+
+    step_size: float
+    transport: Transport
+    potential: Potential
+    anchored: bool = True
+
+    def value(
+        self,
+        outputs: jax.Array,
+        anchor: jax.Array,
+        reward_t: jax.Array,
+        discount_t: jax.Array,
+        outputs_t: jax.Array,
+    ) -> jax.Array:
+        one = (outputs, anchor, reward_t, discount_t, outputs_t)
+        return self.values(*(given[None] for given in one))[0]
+
+    def values(self, *batch: jax.Array) -> jax.Array:
+        outputs, anchor, reward_t, discount_t, outputs_t = batch
+        # Ascending, so that ranks pair: the network is free to cross its particles. One network
+        # for all three, since each costs by its depth and hardly by its width. Particles first:
+        # the batch is then the axis that is vectorised.
+        rows = network_sort(jnp.stack([outputs, anchor, outputs_t]))
+        z, anchor_z, next_z = jnp.swapaxes(rows, 1, 2)
+        target_z = reward_t + discount_t * next_z
+        return proximal_loss(
+            z, anchor_z, target_z, self.step_size, self.transport, self.potential
+        )  # Algorithm 2, line 3
+
+
+@dataclass(frozen=True)
+class QuantileHuber(Loss):
+    """Dabney et al. (2018), eq. 10."""
+
+    kappa: float
+
+    def value(
+        self,
+        outputs: jax.Array,
+        anchor: jax.Array,
+        reward_t: jax.Array,
+        discount_t: jax.Array,
+        outputs_t: jax.Array,
+    ) -> jax.Array:
+        return quantile_huber_loss(outputs, reward_t + discount_t * outputs_t, self.kappa)
+
+
+@dataclass(frozen=True)
+class Squared(Loss):
+    """Plain DQN: one output per action, the mean."""
+
+    def value(
+        self,
+        outputs: jax.Array,
+        anchor: jax.Array,
+        reward_t: jax.Array,
+        discount_t: jax.Array,
+        outputs_t: jax.Array,
+    ) -> jax.Array:
+        return jnp.mean((reward_t + discount_t * outputs_t - outputs) ** 2)
+
+
+@dataclass(frozen=True)
+class Categorical(Loss):
+    """Bellemare et al. (2017), Algorithm 1: outputs are logits of equally spaced returns."""
+
+    low: float
+    high: float
+    atoms: int
+
+    def support(self) -> jax.Array:
+        return jnp.linspace(self.low, self.high, self.atoms)
+
+    def particles(self, outputs: jax.Array) -> jax.Array:
+        return equal_particles(self.support(), jax.nn.softmax(outputs, axis=-1))
+
+    def value(
+        self,
+        outputs: jax.Array,
+        anchor: jax.Array,
+        reward_t: jax.Array,
+        discount_t: jax.Array,
+        outputs_t: jax.Array,
+    ) -> jax.Array:
+        atoms = self.support()
+        spacing = (self.high - self.low) / (self.atoms - 1)
+        moved = jnp.clip(reward_t + discount_t * atoms, self.low, self.high)
+        # Each moved atom is shared between its two neighbours, nearer ones taking more.
+        share = jnp.clip(1 - jnp.abs(moved[:, None] - atoms[None, :]) / spacing, 0.0, 1.0)
+        target = jax.nn.softmax(outputs_t) @ share
+        return -jnp.sum(target * jax.nn.log_softmax(outputs))
+
+
+def equal_particles(atoms: jax.Array, probabilities: jax.Array) -> jax.Array:
+    """Ascending `atoms[W]` with `probabilities[..., W]` as W equally likely particles.
+
+    Particle i is the mean of the quantile function over `((i - 1) / W, i / W)`: the W2
+    projection, which keeps the mean exactly.
+    """
+    n = atoms.shape[0]
+    upto = jnp.cumsum(probabilities, axis=-1)
+    below = upto - probabilities
+    edges = jnp.arange(n + 1) / n
+    # Mass of each atom within each bin of levels: the overlap of two intervals.
+    top = jnp.minimum(upto[..., None, :], edges[1:, None])
+    bottom = jnp.maximum(below[..., None, :], edges[:-1, None])
+    mass = jnp.maximum(top - bottom, 0.0)
+    return jnp.sum(mass * atoms, axis=-1) / jnp.maximum(jnp.sum(mass, axis=-1), 1e-12)
+
+
+def loss_of(config: NeuralConfig) -> Loss:
+    if config.loss in NAMED_LOSSES:
+        potential, transport = config.proximal
+        held = transport_named(transport, Options(config.temperatures, "sorted"))
+        return Proximal(config.step_size, held, potential_named(potential))
+    if config.loss == "qr":
+        return QuantileHuber(config.kappa)
+    if config.loss == "mse":
+        return Squared()
+    assert config.value_range is not None  # checked by NeuralConfig
+    return Categorical(*config.value_range, config.particles)

@@ -1,0 +1,277 @@
+"""One environment step of the agent as one pure function: insert, sample, update, act.
+
+    carry, told = step(carry, target_params, key, seen)   # carry is donated: nothing is copied
+
+The environment runs outside (or, compiled, in the same loop). What it showed goes in as `seen`;
+the next action comes back in `told`, a single small array, so that one call and one read are
+all the Python there is per step. The target network is an argument and changes outside.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from surefoot.agents.neural.config import NeuralConfig
+from surefoot.agents.neural.losses import Loss, loss_of
+from surefoot.agents.neural.network import Params, init_mlp, mlp
+from surefoot.agents.neural.optimizer import adam
+from surefoot.agents.neural.replay import Replay, Transition, empty_replay, insert, sample, scaled
+from surefoot.agents.neural.spaces import Spec
+from surefoot.core.sorting import network_sort
+from surefoot.policies import Decision, Greedy, Policy
+
+
+class Carry(NamedTuple):
+    """What one step changes: donated to it, and given back."""
+
+    params: Params
+    opt_state: Any
+    replay: Replay
+    steps: jax.Array  # int32: environment steps done, and so rows inserted
+
+
+class Seen(NamedTuple):
+    """What the environment showed, in two arrays: each argument costs time per call."""
+
+    obs: Any  # [3, *obs]: obs_tm1, obs_t, and what to act on next (a reset's if it ended)
+    outcome: Any  # [4] float32: action_tm1, reward_t, terminated, truncated
+
+
+# Places in `told`, the one array that is read back after each step.
+ACTION, LOSS, FINITE = 0, 1, 2
+FIRST = 0x7FFFFFFF  # stands for the step number where the first action is drawn
+
+
+def init_carry(config: NeuralConfig, spec: Spec, key: jax.Array) -> Carry:
+    sizes = (spec.obs_size, *config.hidden, spec.num_actions * config.particles)
+    params = init_mlp(key, sizes)
+    return Carry(
+        params=params,
+        opt_state=optimizer(config).init(params),
+        replay=empty_replay(config.replay_size, spec),
+        steps=jnp.zeros((), jnp.int32),
+    )
+
+
+def optimizer(config: NeuralConfig) -> Any:
+    rate: Any = config.learning_rate
+    if config.learning_rate_end is not None:
+        updates = config.learning_rate_steps * config.updates // config.update_every
+        rate = optax.linear_schedule(rate, config.learning_rate_end, max(updates, 1))
+    return adam(rate, config.adam_eps, config.max_grad_norm)
+
+
+def outputs(config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array) -> jax.Array:
+    """`[B, *obs]` -> the network's outputs `[B, A, W]`."""
+    return mlp(params, spec.features(obs)).reshape(-1, spec.num_actions, config.particles)
+
+
+def pick(policy: Policy, z: jax.Array, key: jax.Array) -> jax.Array:
+    """The policy's action for each of `z[B, A, N]`; one key serves the ties of a batch."""
+    blind = isinstance(policy, Greedy)  # a mean does not mind the order
+
+    def decide(z: jax.Array) -> jax.Array:
+        return policy(z, key, assume_sorted=blind)
+
+    return jax.vmap(decide)(z)
+
+
+def explore_rate(config: NeuralConfig, steps: Any) -> jax.Array:
+    """Probability of a random action at step `steps`: always before there is anything to follow."""
+    rate = jnp.asarray(config.explore, jnp.float32)
+    if config.explore_start is not None:
+        done = jnp.minimum(steps / config.explore_steps, 1.0)
+        rate = config.explore_start + done * (config.explore - config.explore_start)
+    return jnp.where(steps < config.learning_starts, 1.0, rate)
+
+
+def act(
+    config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array, bits: jax.Array, steps: Any
+) -> jax.Array:
+    """The behaviour policy's action at one observation, or a random one; takes 4 words."""
+    z = loss_of(config).particles(outputs(config, spec, params, obs[None]))
+    chosen = pick(config.behaviour, z, as_key(bits[:2]))[0]
+    strays = unit(bits[2]) < explore_rate(config, steps)
+    return jnp.where(strays, scaled(bits[3], jnp.asarray(spec.num_actions)), chosen)
+
+
+def random_words(key: jax.Array, step: Any, number: int) -> jax.Array:
+    """All the randomness of a step in two hashes (each costs as much as a small layer)."""
+    return jax.random.bits(jax.random.fold_in(as_key(key), step), (number,), jnp.uint32)
+
+
+def as_key(words: jax.Array) -> jax.Array:
+    return jax.random.wrap_key_data(words)
+
+
+def unit(word: jax.Array) -> jax.Array:
+    """A random word as a number in [0, 1)."""
+    return (word >> 8).astype(jnp.float32) * 2.0**-24
+
+
+def targets(
+    config: NeuralConfig,
+    spec: Spec,
+    params: Params,
+    target_params: Params,
+    batch: Transition,
+    key: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """The target network's outputs at the bootstrap actions, and at the start (the anchor)."""
+    loss, size = loss_of(config), batch.reward_t.shape[0]
+    if loss.anchored:  # both in one pass: the weights are read once
+        both = jnp.concatenate([batch.obs_t, batch.obs_tm1])
+        rows = outputs(config, spec, target_params, both)
+        outputs_t, anchor = rows[:size], at_action(rows[size:], batch.action_tm1)
+    else:
+        outputs_t = outputs(config, spec, target_params, batch.obs_t)
+        anchor = jnp.zeros((size, config.particles))
+    chooser = outputs(config, spec, params, batch.obs_t) if config.double_q else outputs_t
+    action_t = pick(config.target, loss.particles(chooser), key)
+    found = at_action(outputs_t, action_t), anchor
+    return jax.lax.stop_gradient(found)
+
+
+def at_action(rows: jax.Array, actions: jax.Array) -> jax.Array:
+    """`rows[B, A, W]` at `actions[B]`: a masked sum, whose gradient needs no scatter."""
+    taken = actions[:, None] == jnp.arange(rows.shape[1])
+    return jnp.sum(jnp.where(taken[:, :, None], rows, 0.0), axis=1)
+
+
+def batch_loss(
+    config: NeuralConfig,
+    spec: Spec,
+    params: Params,
+    batch: Transition,
+    outputs_t: jax.Array,
+    anchor: jax.Array,
+) -> jax.Array:
+    loss: Loss = loss_of(config)
+    found = at_action(outputs(config, spec, params, batch.obs_tm1), batch.action_tm1)
+    each = loss.values(found, anchor, batch.reward_t, batch.discount_t, outputs_t)
+    return jnp.mean(each)
+
+
+def update(
+    config: NeuralConfig,
+    spec: Spec,
+    params: Params,
+    opt_state: Any,
+    target_params: Params,
+    batch: Transition,
+    key: jax.Array,
+) -> tuple[Params, Any, jax.Array]:
+    """One step of Adam on a batch."""
+    outputs_t, anchor = targets(config, spec, params, target_params, batch, key)
+    value, slope = jax.value_and_grad(partial(batch_loss, config, spec))(
+        params, batch, outputs_t, anchor
+    )
+    changes, opt_state = optimizer(config).update(slope, opt_state, params)
+    return optax.apply_updates(params, changes), opt_state, value
+
+
+def step(
+    config: NeuralConfig,
+    spec: Spec,
+    learn: bool,
+    carry: Carry,
+    target_params: Params,
+    key: jax.Array,
+    seen: Seen,
+) -> tuple[Carry, jax.Array]:
+    """Take in what the environment answered, learn from a batch, choose the next action."""
+    action_tm1, reward_t, terminated, truncated = seen.outcome
+    obs_tm1, obs_t, obs_next = seen.obs
+    replay = insert(
+        carry.replay, carry.steps, obs_tm1, action_tm1, reward_t, terminated, truncated, obs_t
+    )
+    steps = carry.steps + 1
+    each = config.batch_size + 2  # words per update: the rows, and a key for the target policy
+    words = random_words(key, carry.steps, 4 + each * config.updates if learn else 4)
+    learner = (carry.params, carry.opt_state)
+
+    def improve(learner: tuple[Params, Any], own: jax.Array) -> tuple[tuple[Params, Any], Any]:
+        batch = sample(replay, steps, own[2:], config.n_step, config.gamma)
+        *new, value = update(config, spec, *learner, target_params, batch, as_key(own[:2]))
+        return (new[0], new[1]), value
+
+    value = jnp.zeros(())
+    if learn and config.updates == 1:
+        learner, value = improve(learner, words[4:])
+    elif learn:  # a loop, so that compiling does not take `updates` times as long
+        learner, values = jax.lax.scan(improve, learner, words[4:].reshape(-1, each))
+        value = values[-1]
+    params, opt_state = learner
+    action = act(config, spec, params, obs_next, words[:4], steps)
+    finite = jnp.isfinite(reward_t) & jnp.all(jnp.isfinite(obs_t)) & jnp.isfinite(value)
+    told = jnp.stack([action.astype(jnp.float32), value, finite.astype(jnp.float32)])
+    return Carry(params, opt_state, replay, steps), told
+
+
+def begin(
+    config: NeuralConfig, spec: Spec, params: Params, key: jax.Array, obs: jax.Array
+) -> jax.Array:
+    """The first action, to the observation of the first reset."""
+    return act(config, spec, params, obs, random_words(key, FIRST, 4), 0)
+
+
+def mix_target(config: NeuralConfig, target_params: Params, params: Params) -> Params:
+    """The target network's change: a copy, or Polyak averaging."""
+    share = config.target_mix
+
+    def towards(old: jax.Array, new: jax.Array) -> jax.Array:
+        return jnp.copy(new) if share == 1 else old + share * (new - old)
+
+    return jax.tree.map(towards, target_params, params)
+
+
+class Compiled(NamedTuple):
+    """The functions above compiled for one configuration and one pair of spaces."""
+
+    step: Any
+    warm: Any  # a step without an update
+    begin: Any
+    sync: Any
+    particles: Any  # (params, obs[B]) -> ascending z[B, A, N]
+    decide: Any  # (params, obs[B], key) -> Decision of the evaluation policy, batched
+
+
+@lru_cache(maxsize=32)
+def compiled(config: NeuralConfig, spec: Spec) -> Compiled:
+    """Compile once per process; agents with equal configurations share it."""
+    return Compiled(
+        step=jit_in_place(partial(step, config, spec, True)),
+        warm=jit_in_place(partial(step, config, spec, False)),
+        begin=jax.jit(partial(begin, config, spec)),
+        sync=jax.jit(partial(mix_target, config)),
+        particles=jax.jit(partial(particles, config, spec)),
+        decide=jax.jit(partial(decide, config, spec)),
+    )
+
+
+def jit_in_place(function: Any) -> Any:
+    """Compile a function whose first argument is donated and updated where it lies.
+
+    XLA for CPUs copies an array that is written and then read (the replay, the weights) unless
+    it looks closely at when; for 10^6 transitions that copy would cost more than the step.
+    """
+    options = {"xla_cpu_copy_insertion_use_region_analysis": True}
+    on_cpu = jax.default_backend() == "cpu"
+    return jax.jit(function, donate_argnums=0, compiler_options=options if on_cpu else None)
+
+
+def particles(config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array) -> jax.Array:
+    return network_sort(loss_of(config).particles(outputs(config, spec, params, obs)))
+
+
+def decide(
+    config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array, key: jax.Array
+) -> Decision:
+    """The evaluation policy's decisions; one key serves the ties of a batch."""
+    z = particles(config, spec, params, obs)
+    return jax.vmap(lambda z: config.evaluation.decide(z, key, assume_sorted=True))(z)

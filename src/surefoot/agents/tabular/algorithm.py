@@ -1,0 +1,139 @@
+"""Algorithm 1, Online WGF Fitted Q-iteration, on a table of particles.
+
+Unbatched and pure: one table, one transition. The line numbers are the paper's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from surefoot.agents.tabular.config import TabularConfig
+from surefoot.core.losses import quantile_huber_slope
+from surefoot.policies import Explore, Policy
+from surefoot.transport import project, proximal_step
+
+
+class Table(NamedTuple):
+    """All that is learned. Particles ascend, always: no step below changes their order."""
+
+    z: jax.Array  # [S, A, N]
+    target_action: jax.Array  # [S] a* of line 7, renewed whenever z(s, :) changes
+    memory: Memory  # the last K transitions of each pair
+    visits: jax.Array  # [S, A]
+
+
+class Memory(NamedTuple):
+    """What a mixture target is made of; K = 1 for sample targets."""
+
+    reward: jax.Array  # [S, A, K]
+    discount: jax.Array  # [S, A, K] gamma * (1 - terminated)
+    next_state: jax.Array  # [S, A, K]
+    next_action: jax.Array  # [S, A, K] the action really taken there, for on-policy targets
+
+
+class Transition(NamedTuple):
+    obs_tm1: jax.Array
+    action_tm1: jax.Array
+    reward_t: jax.Array
+    discount_t: jax.Array
+    obs_t: jax.Array
+    action_t: jax.Array  # taken in obs_t
+
+
+def initial_table(config: TabularConfig, states: int, actions: int, key: jax.Array) -> Table:
+    """Lines 1-2."""
+    shape = (states, actions, config.particles)
+    z = jnp.zeros(shape, jnp.float32)
+    if config.initial_std > 0:
+        z = jnp.sort(config.initial_std * jax.random.normal(key, shape), axis=-1)
+    slots = (states, actions, config.pooled)
+    empty = Memory(
+        jnp.zeros(slots), jnp.zeros(slots), jnp.zeros(slots, jnp.int32), jnp.zeros(slots, jnp.int32)
+    )
+    return Table(z, jnp.zeros(states, jnp.int32), empty, jnp.zeros((states, actions), jnp.int32))
+
+
+def behave(config: TabularConfig) -> Policy:
+    """Line 5, `a ~ B z(s, :)`: the behaviour policy with exploration around it."""
+    assert isinstance(config.behaviour, Policy)
+    return Explore(config.behaviour, config.explore)
+
+
+def update(
+    config: TabularConfig,
+    table: Table,
+    step: Transition,
+    mask: jax.Array | None,
+    key: jax.Array,
+    active: jax.Array,
+) -> Table:
+    """Lines 7-10 for one transition; nothing changes unless `active`."""
+    at = step.obs_tm1, step.action_tm1
+    memory, visits = _remember(table, step, active)
+    rows = _targets(config, table._replace(memory=memory), at, visits[at])  # lines 7-8
+    new_z = fit(config, table.z[at], rows, visits[at])  # line 10
+    z = table.z.at[at].set(jnp.where(active, new_z, table.z[at]))
+    target_action = table.target_action
+    if not config.on_policy:
+        assert isinstance(config.target, Policy)
+        s = step.obs_tm1
+        best = config.target(z[s], key, None if mask is None else mask[s], assume_sorted=True)
+        target_action = target_action.at[s].set(best)
+    return Table(z, target_action, memory, visits)
+
+
+def fit(
+    config: TabularConfig, anchor_z: jax.Array, rows: jax.Array, visits: jax.Array
+) -> jax.Array:
+    """Line 10: move the particles `[N]` towards the targets `[K, N]`, by the chosen loss."""
+    if config.loss == "wgf":
+        # The bellman potential pairs ranks, so it needs N targets; energy takes all K * N.
+        kept = config.particles if config.potential == "bellman" else rows.size
+        target_z = project(rows, kept, sorted_rows=True)
+        return proximal_step(
+            anchor_z,
+            target_z,
+            config.step_size,
+            config.transport,
+            config.potential,
+            config.solver,
+            assume_sorted=True,
+        ).z
+    rate = config.learning_rate / jnp.maximum(visits, 1) ** config.decay
+    if config.loss == "qr":
+        return anchor_z - rate * quantile_huber_slope(anchor_z, rows.reshape(-1), config.kappa)
+    return anchor_z + rate * (rows[0] - anchor_z)  # q-learning, sarsa
+
+
+def _remember(table: Table, step: Transition, active: jax.Array) -> tuple[Memory, jax.Array]:
+    """Write the transition over the pair's oldest one."""
+    at = step.obs_tm1, step.action_tm1
+    slot = (*at, table.visits[at] % table.memory.reward.shape[-1])
+    new = Memory(step.reward_t, step.discount_t, step.obs_t, step.action_t)
+    memory = Memory(
+        *(
+            old.at[slot].set(jnp.where(active, value, old[slot]))
+            for old, value in zip(table.memory, new, strict=True)
+        )
+    )
+    return memory, table.visits.at[at].add(active.astype(jnp.int32))
+
+
+def _targets(
+    config: TabularConfig, table: Table, at: tuple[jax.Array, jax.Array], visits: jax.Array
+) -> jax.Array:
+    """Lines 7-8, `Tz = r + gamma z(s', a*)`, for each remembered transition: `[K, N]` rows.
+
+    A pair seen fewer than K times repeats what it has seen in turn.
+    """
+    k = table.memory.reward.shape[-1]
+    turn = jnp.arange(k) % jnp.clip(visits, 1, k)
+    seen = Memory(*(part[at][turn] for part in table.memory))
+    action = seen.next_action if config.on_policy else table.target_action[seen.next_state]
+    next_z = table.z[seen.next_state, action]
+    # A product with zero is not zero when the estimate has run away: say zero instead.
+    tail = jnp.where(seen.discount[:, None] > 0, seen.discount[:, None] * next_z, 0.0)
+    return seen.reward[:, None] + tail

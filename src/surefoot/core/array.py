@@ -1,0 +1,181 @@
+"""One door for arrays of any library: namespace, checks, sort, cumulative sum.
+
+The numerical core is written once against the Python array API standard. What the libraries do
+at very different speed (sorting, cumulative sums) is chosen here; what a user can get wrong is
+checked here. Values are checked where they exist: under `jit`, `vmap` or `grad` they do not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import array_api_compat as compat
+import jax
+import jax.numpy as jnp
+
+from surefoot.core.sorting import network_sort
+from surefoot.errors import InputError
+
+Array = Any  # any array of the array API standard: NumPy, JAX, torch, ...
+
+
+def namespace(**arrays: Array | None) -> Any:
+    """The one array namespace of all arguments, or an error that names the odd one out."""
+    given = {name: a for name, a in arrays.items() if a is not None}
+    for name, a in given.items():
+        if not compat.is_array_api_obj(a):
+            what = f"a {type(a).__name__}"
+            raise InputError(
+                f"{name} is {what}, not an array: pass numpy.asarray({name}), "
+                f"jax.numpy.asarray({name}) or torch.asarray({name})"
+            )
+    try:
+        return compat.array_namespace(*given.values())
+    except TypeError:
+        kinds = ", ".join(f"{name} is {_library(a)}" for name, a in given.items())
+        raise InputError(f"mixed array libraries: {kinds}; pass arrays of one library") from None
+
+
+def _library(x: Array) -> str:
+    return "jax" if compat.is_jax_array(x) else type(x).__module__.split(".")[0]
+
+
+def is_traced(x: Array) -> bool:
+    return isinstance(x, jax.core.Tracer)
+
+
+def as_float(xp: Any, x: Array) -> Array:
+    """Integers and booleans become the library's default float; floats stay as they are."""
+    return x if xp.isdtype(x.dtype, "real floating") else xp.astype(x, _default_float(xp))
+
+
+def _default_float(xp: Any) -> Any:
+    return xp.asarray([0.0]).dtype
+
+
+def check_particles(xp: Any, z: Array, name: str, min_ndim: int = 1) -> Array:
+    """Particles as floats: at least one on the last axis, all of them finite."""
+    if z.ndim < min_ndim:
+        axes = "[..., A, N]" if min_ndim == 2 else "[..., N]"
+        raise InputError(f"{name} has shape {tuple(z.shape)}: it needs axes {axes}")
+    if z.shape[-1] == 0:
+        raise InputError(f"{name} has shape {tuple(z.shape)}: the particle axis (last) is empty")
+    if xp.isdtype(z.dtype, "complex floating"):
+        raise InputError(f"{name} is complex: returns are real numbers")
+    z = as_float(xp, z)
+    _check_where(xp, xp.isfinite(z), z, name, "is not finite")
+    return z
+
+
+def check_weights(xp: Any, weights: Array, z: Array, name: str) -> Array:
+    """Weights that broadcast against the particles, are not negative and sum to one."""
+    shape = broadcast(z.shape, weights.shape, "the particles", name)
+    if weights.ndim == 0 or weights.shape[-1] != z.shape[-1] or shape != tuple(z.shape):
+        raise InputError(
+            f"{name} has shape {tuple(weights.shape)}: it must match particles {tuple(z.shape)}"
+        )
+    weights = as_float(xp, weights)
+    _check_where(xp, xp.isfinite(weights), weights, name, "is not finite")
+    _check_where(xp, weights >= 0, weights, name, "is negative")
+    if not is_traced(weights):
+        total = xp.sum(weights, axis=-1)
+        near = xp.abs(total - 1) <= 1e-4 if xp.finfo(weights.dtype).bits < 64 else None
+        near = xp.abs(total - 1) <= 1e-8 if near is None else near
+        _check_where(xp, near, total, f"the sum of {name}", "is not one")
+    return xp.broadcast_to(weights, z.shape)
+
+
+def check_level(value: float, name: str) -> None:
+    """A risk level in (0, 1]; traced levels cannot be looked at."""
+    if not is_traced(value) and not 0 < float(value) <= 1:
+        raise InputError(f"{name} = {value}: it must lie in (0, 1]")
+
+
+def check_tolerance(value: float, name: str = "tolerance") -> None:
+    if not is_traced(value) and not (float(value) >= 0 and math.isfinite(float(value))):
+        raise InputError(f"{name} = {value}: it must be a finite number that is not negative")
+
+
+def broadcast(x: tuple[int, ...], y: tuple[int, ...], x_name: str, y_name: str) -> tuple[int, ...]:
+    """The common shape of two, or an error that names both."""
+    out: list[int] = []
+    for i in range(1, max(len(x), len(y)) + 1):
+        a = x[-i] if i <= len(x) else 1
+        b = y[-i] if i <= len(y) else 1
+        if a != b and 1 not in (a, b):
+            raise InputError(
+                f"shape mismatch: {x_name} {tuple(x)} and {y_name} {tuple(y)} do not broadcast"
+            )
+        out.append(b if a == 1 else a)
+    return tuple(reversed(out))
+
+
+def _check_where(xp: Any, ok: Array, values: Array, name: str, complaint: str) -> None:
+    if is_traced(ok) or bool(xp.all(ok)):
+        return
+    places = [xp.nonzero(xp.logical_not(ok))] if ok.ndim else []
+    bad = [tuple(map(int, p)) for p in zip(*places[0], strict=True)] if places else [()]
+    place = f"[{', '.join(map(str, bad[0]))}]" if bad[0] else ""
+    more = f" (and {len(bad) - 1} more places)" if len(bad) > 1 else ""
+    raise InputError(f"{name}{place} = {float(values[bad[0]])} {complaint}{more}")
+
+
+def sort(xp: Any, x: Array) -> Array:
+    """Ascending along the last axis."""
+    return network_sort(x) if compat.is_jax_array(x) else xp.sort(x, axis=-1)
+
+
+def argsort(xp: Any, x: Array) -> Array:
+    """Stable order along the last axis."""
+    return xp.argsort(x, axis=-1, stable=True)
+
+
+def take(xp: Any, x: Array, indices: Array) -> Array:
+    """`x[..., indices]` row by row, both broadcast to common leading axes."""
+    lead = broadcast(x.shape[:-1], indices.shape[:-1], "values", "indices")
+    x = xp.broadcast_to(x, (*lead, x.shape[-1]))
+    indices = xp.broadcast_to(indices, (*lead, indices.shape[-1]))
+    return xp.take_along_axis(x, indices, axis=-1)
+
+
+def cumsum(xp: Any, x: Array) -> Array:
+    """Cumulative sum along the last axis; in JAX by doubling shifts, see `_prefix_sum`."""
+    return _prefix_sum(x) if compat.is_jax_array(x) else xp.cumulative_sum(x, axis=-1)
+
+
+@jax.jit
+def _prefix_sum(x: Array) -> Array:
+    """Add the row to itself shifted by 1, 2, 4, ...: log N vectorised passes.
+
+    Three times faster than XLA's cumulative sum on the rows met here, faster than a product with
+    a triangle of ones, and unlike that product bit for bit the same whatever the batch width.
+    """
+    shift = 1
+    while shift < x.shape[-1]:
+        x = jnp.concatenate([x[..., :shift], x[..., shift:] + x[..., :-shift]], axis=-1)
+        x = jax.lax.optimization_barrier(x)  # fused passes would each repeat the ones before
+        shift *= 2
+    return x
+
+
+def pairwise_sum(x: Array) -> Array:
+    """Sum of a JAX array along the last axis by halving.
+
+    Elementwise additions only: XLA may order the terms of a reduction differently when the batch
+    around it changes, and a trial must give the same bits alone and in company.
+    """
+    while x.shape[-1] > 1:
+        half = x.shape[-1] // 2
+        folded = x[..., :half] + x[..., half : 2 * half]
+        x = jnp.concatenate([folded, x[..., 2 * half :]], axis=-1)
+    return x[..., 0]
+
+
+def count_below(xp: Any, rows: Array, levels: Array) -> Array:
+    """How many entries of each ascending row `[..., N]` lie below each level `[..., T]`."""
+    if rows.ndim == 1 and not is_traced(rows) and not is_traced(levels):
+        flat = xp.reshape(levels, (-1,))
+        return xp.reshape(xp.searchsorted(rows, flat, side="left"), levels.shape)
+    below = rows[..., None, :] < levels[..., :, None]
+    return xp.sum(xp.astype(below, xp.int32), axis=-1)

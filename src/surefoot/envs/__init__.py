@@ -1,0 +1,63 @@
+"""Markov decision processes: arrays, exact values, simulation and Gymnasium environments."""
+
+from surefoot.envs.cliffs import (
+    ACTION_NAMES,
+    ARROWS,
+    CliffGrid,
+    GreedyPath,
+    cliff_walk,
+    greedy_path,
+    noisy_states,
+    risky_cliff,
+    top_row_reward,
+)
+from surefoot.envs.discrete import DiscreteEnv, decode, encode, flatten_discrete, tabular_from_gym
+from surefoot.envs.drawing import draw_grid, draw_path, draw_pixels
+from surefoot.envs.dynamic import (
+    PolicyEvaluation,
+    ValueIteration,
+    evaluate_policy,
+    optimal_actions,
+    policy_probabilities,
+    reward_moments,
+    value_iteration,
+)
+from surefoot.envs.environments import CliffWalkEnv, RiskyCliffEnv, TabularEnv
+from surefoot.envs.finite import TabularMDP, reset, step
+from surefoot.envs.montecarlo import Rollouts, monte_carlo_returns, simulate_returns
+
+__all__ = [
+    "ACTION_NAMES",
+    "ARROWS",
+    "CliffGrid",
+    "CliffWalkEnv",
+    "DiscreteEnv",
+    "GreedyPath",
+    "PolicyEvaluation",
+    "RiskyCliffEnv",
+    "Rollouts",
+    "TabularEnv",
+    "TabularMDP",
+    "ValueIteration",
+    "cliff_walk",
+    "decode",
+    "draw_grid",
+    "draw_path",
+    "draw_pixels",
+    "encode",
+    "evaluate_policy",
+    "flatten_discrete",
+    "greedy_path",
+    "monte_carlo_returns",
+    "noisy_states",
+    "optimal_actions",
+    "policy_probabilities",
+    "reset",
+    "reward_moments",
+    "risky_cliff",
+    "simulate_returns",
+    "step",
+    "tabular_from_gym",
+    "top_row_reward",
+    "value_iteration",
+]

@@ -1,0 +1,120 @@
+"""Pictures of a cliff: text for the terminal and pixels by NumPy alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from surefoot.envs.cliffs import ARROWS, CliffGrid, GreedyPath
+
+AGENT = "@"
+_ANSI = {"S": "1;34", "G": "1;32", "#": "31", "~": "33", "·": "2", AGENT: "1;7"}
+_ARROW_STYLE = "1;36"
+
+_GROUND, _NOISY, _DOTS = (246, 243, 235), (250, 225, 178), (196, 120, 30)
+_CLIFF, _HATCH, _LINE = (58, 52, 60), (92, 66, 66), (205, 200, 190)
+_START, _GOAL, _LETTER = (205, 221, 243), (190, 226, 190), (50, 60, 75)
+_AGENT, _RIM = (28, 96, 190), (255, 255, 255)
+
+_FONT = {  # 5 x 7
+    "S": (".###.", "#...#", "#....", ".###.", "....#", "#...#", ".###."),
+    "G": (".###.", "#...#", "#....", "#.###", "#...#", "#...#", ".###."),
+}
+
+
+def draw_grid(
+    grid: CliffGrid,
+    noisy: Sequence[bool] | np.ndarray | None = None,
+    agent: int | None = None,
+    *,
+    color: bool = False,
+) -> str:
+    """One line a row: S start, G goal, # cliff, ~ random reward, @ agent, · the rest."""
+    marks = _marks(grid, noisy)
+    if agent is not None:
+        marks[grid.cell(agent)] = AGENT
+    return _join(marks, color)
+
+
+def draw_path(
+    grid: CliffGrid,
+    path: GreedyPath,
+    noisy: Sequence[bool] | np.ndarray | None = None,
+    *,
+    color: bool = False,
+) -> str:
+    """The grid with an arrow in every cell the path leaves; start and goal keep their letters."""
+    marks = _marks(grid, noisy)
+    for state, action in zip(path.states, path.actions, strict=False):
+        if state not in (grid.start, grid.goal):
+            marks[grid.cell(state)] = ARROWS[action]
+    return _join(marks, color)
+
+
+def draw_pixels(
+    grid: CliffGrid,
+    noisy: Sequence[bool] | np.ndarray | None = None,
+    agent: int | None = None,
+    *,
+    cell: int = 48,
+) -> np.ndarray:
+    """[rows * cell + 1, columns * cell + 1, 3] uint8; the same marks as `draw_grid`."""
+    marks = _marks(grid, noisy)
+    image = np.empty((grid.rows * cell + 1, grid.columns * cell + 1, 3), np.uint8)
+    image[:] = _LINE
+    tiles = {mark: _tile(mark, cell) for mark in "·~#SG"}
+    for row in range(grid.rows):
+        for column in range(grid.columns):
+            tile = tiles[marks[row, column]]
+            if agent == grid.state(row, column):
+                tile = _with_agent(tile)
+            top, left = row * cell + 1, column * cell + 1
+            image[top : top + cell - 1, left : left + cell - 1] = tile
+    return image
+
+
+def _marks(grid: CliffGrid, noisy: Sequence[bool] | np.ndarray | None) -> np.ndarray:
+    marks = np.full(grid.num_states, "·")
+    if noisy is not None:
+        marks[np.asarray(noisy, bool)] = "~"
+    marks[grid.start : grid.goal + 1] = "#"
+    marks[grid.start], marks[grid.goal] = "S", "G"
+    return marks.reshape(grid.rows, grid.columns)
+
+
+def _join(marks: np.ndarray, color: bool) -> str:
+    def dress(mark: str) -> str:
+        return f"\x1b[{_ANSI.get(mark, _ARROW_STYLE)}m{mark}\x1b[0m" if color else mark
+
+    return "\n".join(" ".join(dress(str(mark)) for mark in row) for row in marks)
+
+
+def _tile(mark: str, cell: int) -> np.ndarray:
+    """[cell - 1, cell - 1, 3]: one pixel of every cell is the line between cells."""
+    size = cell - 1
+    y, x = np.mgrid[:size, :size]
+    tile = np.empty((size, size, 3), np.uint8)
+    tile[:] = {"~": _NOISY, "#": _CLIFF, "S": _START, "G": _GOAL}.get(mark, _GROUND)
+    if mark == "#":
+        tile[(x + y) % 12 < 3] = _HATCH
+    elif mark == "~":
+        for across, down in ((1, 1), (3, 1), (2, 2), (1, 3), (3, 3)):  # the five of a die
+            tile[np.hypot(x - across * size / 4, y - down * size / 4) < size / 18] = _DOTS
+    elif mark in _FONT:
+        glyph = np.array([[c == "#" for c in line] for line in _FONT[mark]])
+        scale = max(size // 12, 1)
+        big = glyph.repeat(scale, axis=0).repeat(scale, axis=1)
+        top, left = (size - big.shape[0]) // 2, (size - big.shape[1]) // 2
+        tile[top : top + big.shape[0], left : left + big.shape[1]][big] = _LETTER
+    return tile
+
+
+def _with_agent(tile: np.ndarray) -> np.ndarray:
+    tile = tile.copy()
+    size = tile.shape[0]
+    y, x = np.mgrid[:size, :size] - (size - 1) / 2
+    distance = np.hypot(x, y) / size
+    tile[distance < 0.34] = _RIM
+    tile[distance < 0.29] = _AGENT
+    return tile

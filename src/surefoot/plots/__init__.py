@@ -1,0 +1,1 @@
+"""Figures: one style, and each figure drawn once."""

@@ -1,0 +1,212 @@
+"""`Checkpoints`: where a run is kept while it lasts, and how it gets there without a pause.
+
+The training thread copies the run to host memory (about a millisecond for 10^4 transitions);
+another thread makes the file of it, syncs it and gives it its name. At most one is under way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from surefoot.errors import InputError, RunError
+from surefoot.runs.files import Lock, atomic_write, discard_temporaries, lock_directory
+from surefoot.runs.format import encode, read_agent
+
+_FILE = re.compile(r"step-(\d{12,18})\.safetensors")
+Content = tuple[dict[str, np.ndarray], dict[str, Any]]
+
+
+class Snapshot(NamedTuple):
+    """A run at one moment, in memory of its own."""
+
+    kind: str
+    step: int
+    arrays: dict[str, np.ndarray]
+    about: dict[str, Any]
+    sync: Callable[[], None]  # brings to disk the logs whose lengths the snapshot records
+
+
+class Kept(Protocol):
+    """What can be kept."""
+
+    @property
+    def num_timesteps(self) -> int: ...
+
+    def snapshot(self, *, cut: bool = False) -> Snapshot: ...
+
+
+class Checkpoints:
+    """The last `keep` checkpoints of a run in `directory`, one every `every` steps.
+
+    agent.learn(100_000, checkpoints=Checkpoints("run/checkpoints"))
+    agent = NeuralAgent.resume("run/checkpoints")
+
+    `hint` replaces what an interrupted run says about how to resume.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        every: int = 5_000,
+        keep: int = 3,
+        *,
+        hint: str | None = None,
+    ) -> None:
+        for name, value in (("every", every), ("keep", keep)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError(f"checkpoints: {name} = {value!r}, it must be a whole number >= 1")
+        self.directory, self.every, self.keep, self.hint = Path(directory), every, keep, hint
+        self._lock: Lock | None = None
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+        self._last = -1  # step of the newest one written or under way
+
+    # --- for everyone --------------------------------------------------------------------
+
+    def save(self, agent: Kept, *, cut: bool = False) -> Path:
+        """Keep the agent's run as it is now; returns when it is on disk."""
+        alone = self._lock is None  # not within `learn`
+        self.open(agent.num_timesteps)
+        try:
+            self.settle()
+            return self._write(agent.snapshot(cut=cut))
+        finally:
+            if alone:
+                self.close()
+
+    def latest(self) -> Path | None:
+        """The newest checkpoint that is whole, or None; damaged ones are passed over."""
+        found = self._newest()
+        return found[0] if found else None
+
+    @property
+    def paths(self) -> list[Path]:
+        """All checkpoint files, the newest last."""
+        if not self.directory.is_dir():
+            return []
+        return sorted(p for p in self.directory.iterdir() if _FILE.fullmatch(p.name))
+
+    # --- for `learn` ---------------------------------------------------------------------
+
+    def open(self, step: int) -> None:
+        """Claim the directory for a run that has done `step` steps."""
+        if self._lock is not None:
+            return
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise InputError(f"{self.directory} is a file, not a directory") from None
+        except OSError as error:
+            raise RunError(f"cannot make {self.directory}: {error.strerror}") from error
+        lock = lock_directory(self.directory)
+        found = self._newest(after=step)
+        if found is not None:
+            raise InputError(
+                f"{self.directory} holds a checkpoint of step {_step(found[0])}, later than this "
+                f"run's {step}: resume that one, or choose another directory"
+            )
+        discard_temporaries(self.directory)
+        self._lock, self._last = lock, step
+
+    def close(self) -> None:
+        """Wait for the one under way and give the directory back."""
+        try:
+            self.settle()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+            self._lock = None
+
+    def due(self, step: int) -> bool:
+        return step // self.every > self._last // self.every
+
+    def offer(self, take: Callable[[], Snapshot]) -> bool:
+        """Keep what `take` gives, in the background; False if one is still under way."""
+        if self._thread is not None and self._thread.is_alive():
+            return False
+        self.settle()
+        snapshot = take()
+        self._last = snapshot.step
+        self._thread = threading.Thread(target=self._try, args=(snapshot,), name="checkpoint")
+        self._thread.start()
+        return True
+
+    def settle(self) -> None:
+        """Wait for the one under way; what went wrong there is raised here."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self.complain()
+
+    def complain(self) -> None:
+        """Raise what went wrong in the background, once."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    # --- within --------------------------------------------------------------------------
+
+    def _try(self, snapshot: Snapshot) -> None:
+        try:
+            self._write(snapshot)
+        except BaseException as error:
+            self._error = error
+
+    def _write(self, snapshot: Snapshot) -> Path:
+        path = self.directory / f"step-{snapshot.step:012d}.safetensors"
+        try:
+            snapshot.sync()
+            data = encode(snapshot.kind, snapshot.arrays, snapshot.about, "checkpoint")
+            atomic_write(path, data)
+        except RunError as error:
+            good = [p.name for p in self.paths]
+            kept = f"the last checkpoint is {good[-1]}" if good else "there is no checkpoint yet"
+            raise RunError(f"{error}; {kept}") from error
+        self._last = snapshot.step
+        # Later ones are damaged files of a run that is being repeated: they count for nothing.
+        for old in [p for p in self.paths if _step(p) <= snapshot.step][: -self.keep]:
+            with contextlib.suppress(OSError):
+                old.unlink()
+        return path
+
+    def _newest(self, after: int = -1) -> tuple[Path, Content] | None:
+        for path in reversed(self.paths):
+            if _step(path) <= after:
+                return None
+            try:
+                return path, read_agent(path, contents="checkpoint")
+            except InputError as error:
+                warnings.warn(f"passed over: {error}", stacklevel=3)
+        return None
+
+
+def read_checkpoint(
+    place: str | os.PathLike[str], kind: str | None = None
+) -> tuple[Path, dict[str, np.ndarray], dict[str, Any]]:
+    """A checkpoint file, or the newest whole one of a directory (or of a run directory)."""
+    path = Path(place)
+    if not path.is_dir():
+        return path, *read_agent(path, kind, "checkpoint")
+    folder = path / "checkpoints" if (path / "checkpoints").is_dir() else path
+    found = Checkpoints(folder)._newest()
+    if found is None:
+        raise InputError(f"{place}: holds no checkpoint that can be read")
+    path, (arrays, about) = found
+    if kind is not None and about.get("kind") != kind:
+        raise InputError(f"{path}: holds a {about.get('kind')!r} agent, not a {kind} one")
+    return path, arrays, about
+
+
+def _step(path: Path) -> int:
+    match = _FILE.fullmatch(path.name)
+    assert match is not None
+    return int(match[1])

@@ -1,0 +1,304 @@
+"""A run directory: everything one run of an experiment leaves behind, and reading it back.
+
+    RUN/config.json        the frozen dataclass the run was made from
+    RUN/provenance.json    versions, seeds and command; nothing of the machine or its user
+    RUN/results.parquet    columns of measurements; further tables beside it by name
+    RUN/summary.json       the numbers a reader wants
+    RUN/claims.json, .md   paper / measured / verdict
+    RUN/figures/           NAME.png and NAME.svg
+    RUN/complete.json      written last: the run is whole
+
+Every file is written whole or not at all, and equal content gives equal bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from surefoot.errors import InputError, RunError, unknown
+from surefoot.paper import claims as claims_module
+from surefoot.paper.claims import Claim
+from surefoot.runs import tables
+from surefoot.runs.files import (
+    TEMPORARY,
+    Lock,
+    atomic_write,
+    discard_temporaries,
+    json_bytes,
+    lock_directory,
+    read_bytes,
+    read_json,
+)
+from surefoot.runs.provenance import provenance
+
+if TYPE_CHECKING:
+    import polars
+
+Existing = Literal["error", "resume", "overwrite"]
+EXISTING = ("error", "resume", "overwrite")
+FILES = (
+    "complete.json",  # first: a run that is being removed must not look whole
+    "summary.json",
+    "claims.json",
+    "claims.md",
+    "provenance.json",
+    "report.html",
+    "agent.safetensors",
+    "episodes.csv",
+    "evaluations.csv",
+    "distributions.csv",
+)
+FOLDERS = ("figures", "checkpoints")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """The directory of one run. Made by `create` for writing, by `open` for reading."""
+
+    path: Path
+    lock: Lock | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        config: Any,
+        *,
+        seeds: Any,
+        existing: Existing = "error",
+        command: Sequence[str] | None = None,
+    ) -> RunDir:
+        """Begin a run at `path`, or take up the one that is there.
+
+        `config` is a dataclass (or dict) without the output path in it; `seeds` what the
+        run's randomness comes from; `command` the words of the command line (this process's
+        when not given). Where `path` already holds a run, `existing` decides: "error"
+        refuses; "resume" continues it, provided the configuration is the same; "overwrite"
+        removes what a run writes, and nothing else, and begins anew. A directory that holds
+        other things is never touched. One process at a time owns a run directory: a second one
+        is refused, until the first has ended, marked its run complete or dropped the `RunDir`.
+        """
+        if existing not in EXISTING:
+            raise unknown("way to treat an existing run", existing, EXISTING)
+        run = cls(Path(path))
+        wanted = json_bytes(config, types=True, where="config")  # fails before anything is made
+        source = provenance(seeds, command)
+        run._make_directory()
+        run = cls(run.path, lock_directory(run.path))
+        if not run._file("config.json").exists():
+            if not all(_leftover(entry.name) for entry in run.path.iterdir()):
+                raise InputError(f"{path} is not empty and holds no run: choose another directory")
+        elif existing == "error":
+            raise InputError(
+                f"{path} already holds a run: resume it, overwrite it, or choose another directory"
+            )
+        elif existing == "resume":
+            run._check_same_config(json.loads(wanted))
+            discard_temporaries(run.path)
+            run._note_resumption(source)
+            return run
+        else:
+            run._clear()
+        discard_temporaries(run.path)
+        run._write("config.json", wanted)  # first: it is what makes the directory a run
+        run._write("provenance.json", json_bytes(source, where="provenance"))
+        return run
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> RunDir:
+        """A run that is there, for reading."""
+        run = cls(Path(path))
+        if not run.path.is_dir():
+            raise InputError(f"{path}: there is no such run directory")
+        if not run._file("config.json").is_file():
+            raise InputError(f"{path} is not a run directory: it has no config.json")
+        return run
+
+    # --- writing -------------------------------------------------------------------------
+
+    def write_table(
+        self,
+        columns: Mapping[str, Any] | polars.DataFrame,
+        name: str = "results",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Path:
+        """Store columns of equal length (numbers, truth values or text) as NAME.parquet.
+
+        `metadata` (units, a description) travels inside the file, together with a checksum of
+        the content that `read_table` verifies.
+        """
+        path = self._table(name)
+        return atomic_write(path, tables.encode(columns, f"table {name}", metadata or {}))
+
+    def write_summary(self, summary: Any) -> Path:
+        """Store the numbers a reader wants; NaN becomes null, nothing is rounded."""
+        return self._write("summary.json", json_bytes(summary, where="summary"))
+
+    def write_claims(self, claims: Iterable[Claim]) -> Path:
+        """Store the table of claims as JSON and as Markdown."""
+        claims = tuple(claims)
+        self._write("claims.md", claims_module.to_markdown(claims).encode())
+        return self._write("claims.json", json_bytes(claims_module.to_json(claims)))
+
+    def write_figure(self, name: str, png: bytes, svg: bytes) -> Path:
+        """Store a rendered figure in both forms; `plotting.save_figure` renders it."""
+        folder = self.path / "figures"
+        atomic_write(folder / f"{_checked_name('figure', name)}.svg", svg)
+        return atomic_write(folder / f"{name}.png", png)
+
+    def mark_complete(self) -> Path:
+        """The run is whole: the last thing an experiment does."""
+        present = sorted(p.name for p in self.path.iterdir() if p.is_file() and p.name[0] != ".")
+        files = [name for name in present if name != "complete.json"]
+        path = self._write("complete.json", json_bytes({"files": files, "figures": self.figures}))
+        if self.lock is not None:
+            self.lock.release()
+        return path
+
+    # --- reading -------------------------------------------------------------------------
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run had come to its end."""
+        return self._file("complete.json").is_file()
+
+    @property
+    def tables(self) -> list[str]:
+        return sorted(p.stem for p in self.path.glob("*.parquet"))
+
+    @property
+    def figures(self) -> list[str]:
+        return sorted(p.stem for p in (self.path / "figures").glob("*.png"))
+
+    def figure(self, name: str, kind: str = "png") -> Path:
+        """Where a stored figure is."""
+        path = self.path / "figures" / f"{_checked_name('figure', name)}.{kind}"
+        if not path.is_file():
+            raise unknown(f"figure in {self.path}", name, self.figures)
+        return path
+
+    def read_config(self) -> dict[str, Any]:
+        return self._read_object("config.json")
+
+    def read_provenance(self) -> dict[str, Any]:
+        return self._read_object("provenance.json")
+
+    def read_summary(self) -> Any:
+        return read_json(self._file("summary.json"))
+
+    def read_claims(self) -> tuple[Claim, ...]:
+        path = self._file("claims.json")
+        return claims_module.from_json(read_json(path), path)
+
+    def has_table(self, name: str = "results") -> bool:
+        """Whether the table is there and undamaged: what a resumed run need not do again."""
+        if not self._table(name).is_file():
+            return False
+        try:
+            self.read_table(name)
+        except InputError:
+            return False
+        return True
+
+    def read_table(self, name: str = "results") -> polars.DataFrame:
+        """A table that `write_table` stored, verified against its checksum."""
+        return self._load(name)[0]
+
+    def table_metadata(self, name: str = "results") -> dict[str, Any]:
+        """What `write_table` was told about the table."""
+        return self._load(name)[1]
+
+    # --- within --------------------------------------------------------------------------
+
+    def _load(self, name: str) -> tuple[polars.DataFrame, dict[str, Any]]:
+        path = self._table(name)
+        if not path.is_file():
+            raise unknown(f"table in {self.path}", name, self.tables)
+        return tables.decode(read_bytes(path), path)
+
+    def _make_directory(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise InputError(f"{self.path} is a file, not a directory") from None
+        except OSError as error:
+            raise RunError(f"cannot make {self.path}: {error.strerror}") from error
+
+    def _check_same_config(self, wanted: dict[str, Any]) -> None:
+        stored = self.read_config()
+        changed = sorted(_differences(stored, wanted, ""))
+        if changed:
+            raise InputError(
+                f"{self.path} cannot be resumed with another configuration: "
+                f"{'; '.join(changed[:5])}{' ...' if len(changed) > 5 else ''}"
+            )
+
+    def _note_resumption(self, source: dict[str, Any]) -> None:
+        """Other versions or another command than before are part of the provenance."""
+        if not self._file("provenance.json").exists():  # killed between its first two files
+            self._write("provenance.json", json_bytes(source))
+            return
+        told = self.read_provenance()
+        keep = {key: source[key] for key in ("versions", "command")}
+        known = [{key: told.get(key) for key in keep}, *told.get("resumed", [])]
+        if keep not in known:
+            told["resumed"] = [*told.get("resumed", []), keep]
+            self._write("provenance.json", json_bytes(told))
+
+    def _clear(self) -> None:
+        """Remove what a run writes. config.json stays until it is replaced, so that a removal
+        cut short still leaves a run directory that can be overwritten."""
+        try:
+            for name in FILES:
+                self._file(name).unlink(missing_ok=True)
+            for table in self.path.glob("*.parquet"):
+                table.unlink()
+            for name in FOLDERS:
+                if (self.path / name).is_dir():
+                    shutil.rmtree(self.path / name)
+        except OSError as error:
+            raise RunError(f"cannot overwrite {self.path}: {error}") from error
+
+    def _file(self, name: str) -> Path:
+        return self.path / name
+
+    def _table(self, name: str) -> Path:
+        return self.path / f"{_checked_name('table', name)}.parquet"
+
+    def _write(self, name: str, data: bytes) -> Path:
+        return atomic_write(self._file(name), data)
+
+    def _read_object(self, name: str) -> dict[str, Any]:
+        content = read_json(self._file(name))
+        if not isinstance(content, dict):
+            raise InputError(f"{self._file(name)}: does not hold a JSON object")
+        return content
+
+
+def _checked_name(kind: str, name: str) -> str:
+    """A name that cannot leave the run directory."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InputError(f"{kind} name {name!r}: use letters, digits, dots, dashes, underscores")
+    return name
+
+
+def _leftover(name: str) -> bool:
+    """Of a run that was killed before it had a configuration, or a lock about to be used."""
+    return name == ".lock" or (name.startswith(".") and name.endswith(TEMPORARY))
+
+
+def _differences(stored: Any, wanted: Any, where: str) -> Iterable[str]:
+    if isinstance(stored, dict) and isinstance(wanted, dict):
+        for key in stored.keys() | wanted.keys():
+            inner = f"{where}.{key}" if where else key
+            yield from _differences(stored.get(key, "absent"), wanted.get(key, "absent"), inner)
+    elif stored != wanted:
+        yield f"{where} was {stored!r}, is {wanted!r}"

@@ -1,0 +1,1 @@
+"""Training, evaluation, sweeps, and the engines that spread them over processes."""

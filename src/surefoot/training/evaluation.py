@@ -1,0 +1,161 @@
+"""Several policies act on what one agent has learned, in the same episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.agents.adapters import Actor, act
+from surefoot.core.particles import cvar
+from surefoot.core.stats import Interval, mean_interval
+from surefoot.envs import TabularEnv
+from surefoot.envs.discrete import DiscreteEnv, decode
+from surefoot.envs.making import made_env
+from surefoot.errors import InputError, RunError
+from surefoot.policies import DecidedBy, policy_named
+from surefoot.runs.progress import Task, progress
+
+LANES = 16  # environments stepped side by side, so that one compiled call decides for all
+LONGEST = 100_000  # steps of an episode in an environment that sets no limit
+CVAR_LEVELS = (0.05, 0.25)
+RESAMPLES = 1000
+
+Returns = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Whole episodes of one policy."""
+
+    policy: str
+    returns: Returns
+    """Undiscounted, one per episode; the n-th episode has the same seed for every policy."""
+    lengths: NDArray[np.int64]
+    decided: dict[str, float]
+    """Share of the decisions made by dominance, by a drawn tie, by the fallback, by the score."""
+
+    @property
+    def mean(self) -> Interval:
+        return mean_interval(self.returns)
+
+    @property
+    def deviation(self) -> float:
+        return float(np.std(self.returns, ddof=1))
+
+    def cvar(self, level: float, seed: int = 0) -> Interval:
+        """Mean of the worst share with a percentile bootstrap interval."""
+        n = len(self.returns)
+        drawn = np.random.default_rng(seed).integers(n, size=(RESAMPLES, n))
+        low, high = np.quantile(np.asarray(cvar(self.returns[drawn], level)), [0.025, 0.975])
+        return Interval(float(cvar(self.returns, level)), float(low), float(high), n)
+
+
+def evaluate(
+    agent: Any,
+    policies: Sequence[str] = ("ssd", "greedy"),
+    *,
+    env: str | Callable[[], gym.Env[Any, Any]] | None = None,
+    episodes: int = 100,
+    seed: int = 0,
+    show: bool = False,
+) -> tuple[Evaluated, ...]:
+    """Returns of `episodes` episodes under each policy, none of them exploring.
+
+    `agent` is a surefoot agent, or whatever `adapters.act` takes. `env` is the id of an
+    environment or a function that makes one; by default it is the agent's own. Every policy
+    meets the same seeds, so that the returns can be compared as pairs.
+    """
+    if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 2:
+        raise InputError(f"episodes = {episodes!r}: a whole number, at least 2, is wanted")
+    if not policies:
+        raise InputError("policies: name at least one, such as ssd")
+    if len(set(policies)) < len(policies):
+        raise InputError(f"policies: {', '.join(policies)}: one of them is named twice")
+    actors = {name: act(agent, policy_named(name), seed=seed) for name in policies}
+    make = _maker(agent, env)
+    lanes = [make() for _ in range(min(LANES, episodes))]
+    for actor in actors.values():
+        _check_spaces(actor, lanes[0])
+    out = []
+    total, mode = episodes * len(policies), "auto" if show else "silent"
+    try:
+        with progress(total, "evaluate", "episodes", mode=mode) as bar:  # type: ignore[arg-type]
+            for name, actor in actors.items():
+                bar.note(name)
+                out.append(_episodes(name, actor, lanes, episodes, seed, bar))
+    finally:
+        for lane in lanes:
+            lane.close()
+    return tuple(out)
+
+
+def _episodes(
+    name: str, actor: Actor, lanes: list[gym.Env[Any, Any]], episodes: int, seed: int, bar: Task
+) -> Evaluated:
+    """Each lane takes the next episode as soon as its last one is over."""
+    totals, lengths = np.zeros(episodes), np.zeros(episodes, np.int64)
+    begun = len(lanes)
+    starts = [lane.reset(seed=seed + i) for i, lane in enumerate(lanes)]
+    seen, infos = [s[0] for s in starts], [s[1] for s in starts]
+    at: list[int | None] = list(range(begun))  # the episode each lane is in
+    counts = np.zeros(len(DecidedBy), np.int64)
+    while any(episode is not None for episode in at):
+        decision = actor.decide(_batch(seen), action_masks=_masks(infos))
+        for i, episode in enumerate(at):
+            if episode is None:
+                continue
+            counts[int(decision.decided_by[i])] += 1
+            action = decode(lanes[i].action_space, int(decision.action[i]))
+            seen[i], reward, terminated, truncated, infos[i] = lanes[i].step(action)
+            totals[episode] += float(reward)
+            if not np.isfinite(totals[episode]):
+                raise RunError(f"{name}, episode {episode}: the environment gave reward {reward}")
+            lengths[episode] += 1
+            if terminated or truncated or lengths[episode] >= LONGEST:
+                bar.advance()
+                at[i] = begun if begun < episodes else None
+                if begun < episodes:
+                    seen[i], infos[i] = lanes[i].reset(seed=seed + begun)
+                    begun += 1
+    shares = {kind.name.lower(): float(counts[kind] / counts.sum()) for kind in DecidedBy}
+    return Evaluated(name, totals, lengths, {k: v for k, v in shares.items() if v > 0})
+
+
+def _batch(seen: list[Any]) -> Any:
+    return seen if isinstance(seen[0], tuple | dict) else np.stack([np.asarray(s) for s in seen])
+
+
+def _masks(infos: list[dict[str, Any]]) -> Any:
+    if not all("action_mask" in info for info in infos):
+        return None
+    return np.stack([np.asarray(info["action_mask"], bool) for info in infos])
+
+
+def _maker(agent: Any, env: Any) -> Callable[[], gym.Env[Any, Any]]:
+    if callable(env):
+        return env
+    if isinstance(env, str):
+        return lambda: made_env(env)
+    inner = getattr(agent, "env", None)
+    if isinstance(inner, DiscreteEnv):  # the environment below our integers
+        inner = inner.env
+    if isinstance(inner, gym.Env) and inner.spec is not None:
+        spec = inner.spec
+        return lambda: gym.make(spec)
+    if getattr(agent, "mdp", None) is not None:
+        mdp = jax.tree.map(np.asarray, agent.mdp)
+        return lambda: gym.wrappers.TimeLimit(TabularEnv(mdp), agent.config.horizon)
+    raise InputError("env: this agent's environment is not registered; give its id, or a function")
+
+
+def _check_spaces(actor: Actor, env: gym.Env[Any, Any]) -> None:
+    for name in ("observation_space", "action_space"):
+        wanted, given = getattr(actor, name), getattr(env, name)
+        if wanted is not None and wanted != given:
+            raise InputError(f"env: its {name} is {given}, the agent's is {wanted}")

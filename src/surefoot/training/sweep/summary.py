@@ -1,0 +1,81 @@
+"""A sweep in one table: the mean return of each cell with its interval over seeds."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from surefoot.core.particles import cvar
+from surefoot.core.stats import mean_interval
+from surefoot.training.sweep.spec import Setting
+
+ALPHA = 0.25
+MEASURES = ("mean", "low", "high", f"cvar_{ALPHA:g}", "training_return")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination of the grid and what its trials gave."""
+
+    chosen: Setting
+    records: tuple[dict[str, Any], ...]
+    failed: int = 0
+
+    def row(self) -> dict[str, Any]:
+        """Intervals are over seeds: a seed's value is the mean of its evaluation episodes."""
+        means = [float(np.mean(record["returns"])) for record in self.records]
+        row: dict[str, Any] = dict(self.chosen)
+        row |= {"seeds": len(means), "failed": self.failed} | dict.fromkeys(MEASURES)
+        if means:
+            row["mean"] = float(np.mean(means))
+            pooled = np.concatenate([record["returns"] for record in self.records])
+            row[f"cvar_{ALPHA:g}"] = float(cvar(np.sort(pooled), ALPHA))
+            trained = [r["training_return"] for r in self.records]
+            told = [value for value in trained if value is not None]
+            row["training_return"] = float(np.mean(told)) if told else None
+        if len(means) > 1 and all(map(math.isfinite, means)):
+            interval = mean_interval(means)
+            row["low"], row["high"] = interval.low, interval.high
+        return row
+
+
+def to_csv(rows: Sequence[dict[str, Any]]) -> bytes:
+    out = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return out.getvalue().encode()
+
+
+def to_table(rows: Sequence[dict[str, Any]], title: str) -> Table:
+    """For the terminal, the best mean in bold."""
+    names = [name for name in rows[0] if name not in (*MEASURES, "seeds", "failed")]
+    table = Table(title=title)
+    for name in (*names, "seeds", "return, mean [95 %]", f"worst {ALPHA:.0%}", "training"):
+        table.add_column(name)
+    best = max((row["mean"] for row in rows if row["mean"] is not None), default=None)
+    for row in rows:
+        count = str(row["seeds"]) + (f" ({row['failed']} failed)" if row["failed"] else "")
+        cells = [str(row[name]) for name in names]
+        cells += [count, _interval(row), _number(row[f"cvar_{ALPHA:g}"])]
+        cells += [_number(row["training_return"])]
+        table.add_row(*cells, style="bold" if row["mean"] == best is not None else "")
+    return table
+
+
+def _interval(row: dict[str, Any]) -> str:
+    if row["low"] is None:
+        return _number(row["mean"])
+    return f"{row['mean']:.5g} [{row['low']:.5g}, {row['high']:.5g}]"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.5g}"

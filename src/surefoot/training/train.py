@@ -1,0 +1,287 @@
+"""A training run with its directory: what `surefoot train` does, as a library call.
+
+    RUN/config.json, provenance.json, summary.json, complete.json
+    RUN/checkpoints/            the last few, while it lasts and after
+    RUN/episodes.csv            step, episode, return, length, ...
+    RUN/evaluations.csv         step, episode, return: the evaluation policy, without exploration
+    RUN/distributions.csv       step, state, action, particle, value: the watched observations
+    RUN/agent.safetensors       at the end; `surefoot.load` reads it
+
+A run that was cut off, by Ctrl-C, SIGTERM or a crash, goes on when it is asked for again, and ends
+as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from surefoot.agents.loading import load, resume
+from surefoot.agents.neural import NeuralAgent, NeuralConfig
+from surefoot.agents.tabular import TabularAgent, TabularConfig
+from surefoot.core.stats import mean_interval
+from surefoot.envs.making import made_env
+from surefoot.errors import InputError
+from surefoot.policies import policy_text
+from surefoot.runs.checkpoints import Checkpoints
+from surefoot.runs.directory import Existing, RunDir
+from surefoot.runs.files import atomic_write, json_bytes, read_json
+from surefoot.runs.format import settings
+from surefoot.runs.logs import Hook, RunLog, Watch
+from surefoot.runs.progress import progress
+from surefoot.runs.signals import stopping
+from surefoot.training.evaluation import evaluate
+
+Kind = Literal["neural", "tabular"]
+AGAIN = "the same command"
+LAST = 100  # episodes at the end whose returns the summary averages
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a run is made from; its directory's config.json."""
+
+    env: str
+    """Gymnasium id, also `module:Id`."""
+    config: NeuralConfig | TabularConfig = field(default_factory=NeuralConfig)
+    steps: int = 50_000
+    seed: int = 0
+    compiled: bool = False
+    env_options: Mapping[str, Any] = field(default_factory=dict)
+    eval_every: int | None = None
+    eval_episodes: int = 10
+    watch: tuple[Any, ...] = ()
+    """Observations; "start" stands for the one the environment begins with."""
+    watch_every: int = 1_000
+    checkpoint_every: int = 5_000
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "watch_every", "checkpoint_every"):
+            _at_least(name, getattr(self, name), 1)
+        _at_least("seed", self.seed, 0)
+        _at_least("eval_episodes", self.eval_episodes, 0)
+        if self.eval_every is not None:
+            _at_least("eval_every", self.eval_every, 1)
+        if self.compiled and self.kind == "tabular":
+            raise InputError("compiled: a tabular agent is compiled wherever it can be; leave it")
+
+    @property
+    def kind(self) -> Kind:
+        return "tabular" if isinstance(self.config, TabularConfig) else "neural"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Flat, as the options of the command line are."""
+        own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        del own["config"]
+        return {"kind": "training", "agent": self.kind, **own, **settings(self.config)}
+
+    def make_env(self) -> Any:
+        return made_env(self.env, **self.env_options)
+
+    def make_agent(self) -> NeuralAgent | TabularAgent:
+        env = self.make_env() if self.env_options else self.env
+        if isinstance(self.config, TabularConfig):
+            return TabularAgent(env, self.config, seed=self.seed)
+        return NeuralAgent(env, config=self.config, seed=self.seed, compiled=self.compiled)
+
+
+def train(
+    training: Training,
+    out: str | os.PathLike[str],
+    *,
+    existing: Existing = "resume",
+    hooks: Callable[[Path], Sequence[Hook]] = lambda _: (),
+    on_fault: str = "stop",
+    show: bool = False,
+) -> NeuralAgent | TabularAgent:
+    """Train as asked, in the directory `out`; gives the trained agent.
+
+    `existing="resume"` takes up a run that is there, if it was asked for with the same
+    configuration (or fewer steps); "overwrite" begins anew, "error" refuses. `hooks` makes, for
+    the run's directory, what else is told of returns and losses, such as `TensorBoard`.
+    """
+    training.make_env().close()  # what is wrong with it, or with the agent, is told before
+    watched, agent = watched_observations(training), training.make_agent()  # anything is written
+    out = Path(out)
+    if existing == "resume":
+        _allow_more_steps(out, training)
+    with stopping():
+        run = RunDir.create(out, training.as_dict(), seeds=training.seed, existing=existing)
+        if run.complete:
+            return load(run.path / "agent.safetensors", _env_argument(training))
+        keeper = Checkpoints(run.path / "checkpoints", training.checkpoint_every, hint=AGAIN)
+        if keeper.latest() is not None:
+            agent = resume(run.path, _env_argument(training))
+        left = training.steps - agent.num_timesteps
+        if left > 0:
+            common: dict[str, Any] = {"checkpoints": keeper, "on_fault": on_fault, "progress": show}
+            learn: Any = _learn_tabular if training.kind == "tabular" else _learn_neural
+            learn(agent, left, training, watched, run, hooks(run.path), common)
+        return _finish(run, training, agent)
+
+
+def _learn_neural(
+    agent: NeuralAgent,
+    steps: int,
+    training: Training,
+    watched: list[Any],
+    run: RunDir,
+    hooks: Sequence[Hook],
+    common: dict[str, Any],
+) -> None:
+    watch = Watch(np.stack(watched), training.watch_every) if watched else None
+    if training.eval_episodes > 0:
+        common |= {"eval_every": training.eval_every, "eval_episodes": training.eval_episodes}
+    with RunLog(run.path, hooks) as book:
+        agent.learn(steps, log=book, watch=watch, **common)
+
+
+def _learn_tabular(
+    agent: TabularAgent,
+    steps: int,
+    training: Training,
+    watched: list[Any],
+    run: RunDir,
+    hooks: Sequence[Hook],
+    common: dict[str, Any],
+) -> None:
+    """Its `learn` writes episodes.csv; from stop to stop, evaluations and watched states do here.
+
+    A checkpoint is older than what was measured at its step, so that is measured again.
+    """
+    for table in ("evaluations", "distributions"):
+        _forget_from(run.path / f"{table}.csv", agent.num_timesteps)
+    evaluates = training.eval_every if training.eval_episodes > 0 else None
+    watches = training.watch_every if watched else None
+    told, mode = len(agent.episodes), "auto" if common.pop("progress") else "silent"
+    name = f"{training.env}, {training.config.loss}, seed {training.seed}"
+
+    def callback(agent: TabularAgent) -> None:
+        nonlocal told
+        for total in agent.episode_returns[told:] if hooks else ():
+            for hook in hooks:
+                hook.scalar("episode/return", float(total), agent.num_timesteps)
+        told = len(agent.episodes)
+        bar.note(f"episode {told}")
+        bar.advance(agent.num_timesteps - done - bar.done)
+
+    def due(every: int | None) -> bool:
+        return every is not None and agent.num_timesteps % every == 0 < agent.num_timesteps
+
+    done = agent.num_timesteps
+    with RunLog(run.path, hooks) as book, progress(steps, name, "steps", mode=mode) as bar:  # type: ignore[arg-type]
+        while True:
+            now = agent.num_timesteps
+            if due(evaluates):
+                book.evaluation(now, final_returns(agent, training))
+            if due(watches):
+                book.distribution(now, np.stack([agent.return_distribution(o) for o in watched]))
+            if now >= training.steps:
+                return
+            stops = [(now // every + 1) * every for every in (evaluates, watches) if every]
+            agent.learn(min([training.steps, *stops]) - now, callback, log=run.path, **common)
+
+
+def final_returns(agent: Any, training: Training) -> np.ndarray:
+    """Returns of the evaluation policy in fresh episodes."""
+    if isinstance(agent, NeuralAgent):
+        return agent.evaluate(training.eval_episodes)
+    policy = policy_text(agent.config.evaluation)
+    episodes, seed = max(2, training.eval_episodes), training.seed + 10_000
+    (found,) = evaluate(agent, (policy,), env=training.make_env, episodes=episodes, seed=seed)
+    return found.returns
+
+
+def _finish(run: RunDir, training: Training, agent: Any) -> Any:
+    agent.save(run.path / "agent.safetensors")
+    returns = episode_returns(run.path / "episodes.csv")
+    summary: dict[str, Any] = {
+        "kind": "training",
+        "env": training.env,
+        "agent": training.kind,
+        "loss": training.config.loss,
+        "steps": agent.num_timesteps,
+        "episodes": len(returns),
+        "faults": list(agent.faults),
+    }
+    last = returns[-LAST:]
+    summary["last_episodes"] = len(last)
+    summary["training_return"] = mean_interval(last).as_dict() if len(last) > 1 else None
+    if training.eval_episodes > 1:
+        found = final_returns(agent, training)
+        summary["evaluation_return"] = mean_interval(found).as_dict()
+        summary["evaluation_returns"] = found.tolist()
+    run.write_summary(summary)
+    run.mark_complete()
+    return agent
+
+
+def episode_returns(path: Path) -> np.ndarray:
+    """The column `return` of a log; none if there is no log."""
+    if not path.is_file():
+        return np.zeros(0)
+    with path.open(newline="", encoding="utf-8") as file:
+        return np.array([float(row["return"]) for row in csv.DictReader(file)])
+
+
+def watched_observations(training: Training) -> list[Any]:
+    """What is watched, checked against the environment's observation space."""
+    if not training.watch:
+        return []
+    env = training.make_env()
+    out = []
+    for wanted in training.watch:
+        obs = env.reset(seed=training.seed)[0] if wanted == "start" else wanted
+        if not isinstance(obs, int | tuple):
+            obs = np.asarray(obs, env.observation_space.dtype)
+        if wanted != "start" and np.shape(obs) != np.shape(env.observation_space.sample()):
+            raise InputError(f"watch: {wanted!r} does not fit {env.observation_space}")
+        out.append(obs)
+    env.close()
+    return out
+
+
+def _env_argument(training: Training) -> Any:
+    """The environment by the name it was given, which says which module registers it."""
+    return training.make_env() if training.env_options else training.env
+
+
+def _allow_more_steps(out: Path, training: Training) -> None:
+    """A run that was asked for with fewer steps goes on to the new number."""
+    path = out / "config.json"
+    if not path.is_file():
+        return
+    stored, wanted = read_json(path), json_bytes(training.as_dict(), types=True)
+    if not isinstance(stored, dict) or not isinstance(stored.get("steps"), int):
+        return
+    fewer = dataclasses.replace(training, steps=max(1, stored["steps"]))
+    if stored["steps"] < training.steps and _same(fewer, stored):
+        for name in ("complete.json", "summary.json"):
+            (out / name).unlink(missing_ok=True)
+        atomic_write(path, wanted)
+
+
+def _same(training: Training, stored: dict[str, Any]) -> bool:
+    return json_bytes(training.as_dict(), types=True) == json_bytes(stored)
+
+
+def _forget_from(path: Path, step: int) -> None:
+    """Rows of a log that a resumed run will write again."""
+    if not path.is_file():
+        return
+    head, *rows = path.read_bytes().splitlines(keepends=True)
+    kept = [row for row in rows if int(row.partition(b",")[0]) < step]
+    if len(kept) < len(rows):
+        atomic_write(path, b"".join([head, *kept]))
+
+
+def _at_least(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"{name} = {value!r}: it must be a whole number, at least {least}")

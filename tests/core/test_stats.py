@@ -1,0 +1,314 @@
+"""Statistics: values by hand, SciPy, brute force and rliable as oracles, and properties."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from math import pi, sqrt, tan
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from surefoot.core.stats import (
+    Interval,
+    equivalence,
+    holm,
+    interquartile_mean,
+    iqm_interval,
+    mean_interval,
+    paired_difference,
+    welch,
+)
+from surefoot.errors import InputError
+
+numbers = st.floats(-1e3, 1e3, allow_subnormal=False)
+samples = arrays(np.float64, st.integers(2, 30), elements=numbers)
+RNG = np.random.default_rng(7)
+X, Y = RNG.normal(0.3, 1.0, 40), RNG.normal(0.0, 2.0, 40)
+
+
+def test_mean_interval_by_hand():
+    # [0, 2]: mean 1, variance 2, standard error sqrt(2 / 2) = 1. Student's t with one degree
+    # of freedom is Cauchy, its quantile at 0.975 is tan(0.475 pi) = 12.706.
+    interval = mean_interval([0.0, 2.0])
+    assert interval.mean == 1.0
+    assert interval.half_width == pytest.approx(tan(0.475 * pi))
+    assert (interval.n, interval.level) == (2, 0.95)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
+def test_mean_interval_agrees_with_scipy(level):
+    mine = mean_interval(X, level)
+    theirs = scipy.stats.ttest_1samp(X, 0.0).confidence_interval(level)
+    assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high))
+
+
+def test_mean_interval_covers_as_often_as_it_says():
+    # 4,000 experiments of five normal values: the share that covers has s.e. 0.0034.
+    draws = np.random.default_rng(0).normal(3.0, 2.0, (5, 4000))
+    interval = mean_interval(draws, 0.95)
+    covered = np.mean((interval.low <= 3.0) & (interval.high >= 3.0))
+    assert abs(covered - 0.95) < 4 * 0.0034
+
+
+def test_mean_interval_along_an_axis_is_that_of_each_column():
+    table = RNG.normal(size=(6, 3, 4))
+    whole = mean_interval(table, axis=1)
+    assert whole.mean.shape == (6, 4)
+    alone = mean_interval(table[2, :, 1])
+    one = whole[2, 1]
+    assert isinstance(one.mean, float)
+    assert (one.mean, one.low, one.high) == pytest.approx((alone.mean, alone.low, alone.high))
+    assert "24 intervals" in str(whole)
+
+
+@given(samples, st.floats(0.01, 100), numbers)
+def test_mean_interval_moves_and_scales_with_the_data(x, scale, shift):
+    base, moved = mean_interval(x), mean_interval(scale * x + shift)
+    tolerance = 1e-9 * (1 + scale) * 1e3
+    assert moved.mean == pytest.approx(scale * base.mean + shift, abs=tolerance)
+    assert moved.half_width == pytest.approx(scale * base.half_width, rel=1e-6, abs=tolerance)
+    assert x.min() - 1e-9 <= base.mean <= x.max() + 1e-9
+
+
+def test_constant_data_has_no_width_in_spite_of_rounding():
+    # The plain mean of ten times 0.1 is not 0.1, which would pass for a variance.
+    interval = mean_interval([0.1] * 10)
+    assert (interval.mean, interval.low, interval.high) == (0.1, 0.1, 0.1)
+    assert welch([0.1] * 10, [0.1] * 7).p_value == 1.0
+    assert welch([0.1] * 10, [0.2] * 7).p_value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("interval", "text"),
+    [
+        (Interval(0.983, 0.979, 0.987, 50), "0.983 [0.979, 0.987]"),
+        (Interval(56.5, 53.4, 59.6, 50), "56.5 [53.4, 59.6]"),
+        (Interval(-13.0012, -13.0014, -13.001, 50), "-13.0012 [-13.0014, -13.0010]"),
+        (Interval(-100.0, -100.0, -100.0, 50), "-100 [-100, -100]"),
+        (Interval(0.0, 0.0, 0.0, 50), "0 [0, 0]"),
+        (Interval(1e-9, -0.1, 0.1, 50), "0.000 [-0.100, 0.100]"),
+        (Interval(1.5e-7, 1.4e-7, 1.6e-7, 50), "1.50e-07 [1.40e-07, 1.60e-07]"),
+        (Interval(12345.0, 12145.0, 12545.0, 50), "12345 [12145, 12545]"),
+    ],
+)
+def test_intervals_read_well(interval, text):
+    assert str(interval) == text
+
+
+def test_interval_survives_a_dict_and_knows_overlap():
+    interval = Interval(1.0, 0.5, 1.5, 9, 0.9)
+    assert Interval.from_dict(interval.as_dict()) == interval
+    assert interval.overlaps(Interval(2.0, 1.5, 2.5, 9))
+    assert not interval.overlaps(Interval(2.0, 1.6, 2.4, 9))
+    with pytest.raises(InputError, match="not an interval"):
+        Interval.from_dict({"mean": 1.0})
+
+
+def test_interquartile_mean_by_hand():
+    # Of eight values two fall at either end; the outlier is one of them.
+    assert interquartile_mean([7, 0, 3, 2, 5, 4, 1, 1000]) == (2 + 3 + 4 + 5) / 4
+    # Of five or six values one falls at either end: floor(5 / 4) = floor(6 / 4) = 1.
+    assert interquartile_mean([9, 1, 2, 3, 4]) == 3.0
+    assert interquartile_mean([[9, 1], [2, 3], [4, 4]]) == (2 + 3 + 4 + 4) / 4
+
+
+@given(arrays(np.float64, st.integers(1, 60), elements=numbers))
+def test_interquartile_mean_agrees_with_a_trimmed_mean(x):
+    value = interquartile_mean(x)
+    assert value == pytest.approx(scipy.stats.trim_mean(x, 0.25), abs=1e-9)
+    assert value == pytest.approx(interquartile_mean(x[::-1]), abs=1e-9)
+    assert x.min() - 1e-9 <= value <= x.max() + 1e-9
+
+
+def test_iqm_interval_agrees_with_all_possible_resamples():
+    # Three runs of two tasks have 3^3 resamples a task, 729 in all and equally likely, so
+    # the bootstrap distribution is known exactly; its atoms may sit astride a quantile.
+    # Monte-Carlo s.e. of the level 0.025: 0.0005.
+    scores = np.array([[0.13, 2.7], [0.94, 1.1], [0.41, 3.9]])
+    picks = list(product(range(3), repeat=3))
+    exact = np.array(
+        [
+            scipy.stats.trim_mean(np.r_[scores[list(a), 0], scores[list(b), 1]], 0.25)
+            for a in picks
+            for b in picks
+        ]
+    )
+    interval = iqm_interval(scores, seed=0, resamples=100_000)
+    for bound, level in ((interval.low, 0.025), (interval.high, 0.975)):
+        below, up_to = np.mean(exact < bound - 1e-9), np.mean(exact < bound + 1e-9)
+        assert below - 0.002 <= level <= up_to + 0.002
+    assert interval.mean == pytest.approx(scipy.stats.trim_mean(scores.ravel(), 0.25))
+    assert interval.n == 3
+
+
+def test_iqm_interval_keeps_every_task_in_every_resample():
+    # Runs that agree within each task leave nothing to resample; drawing over tasks would.
+    scores = np.tile([0.0, 5.0, 100.0], (4, 1))
+    interval = iqm_interval(scores, seed=1, resamples=500)
+    assert interval.low == interval.mean == interval.high
+
+
+def test_iqm_interval_depends_on_the_seed_and_on_nothing_else():
+    np.random.seed(0)  # noqa: NPY002 - the global state must not matter
+    scores = RNG.normal(size=(5, 3))
+    one = iqm_interval(scores, seed=3, resamples=200)
+    np.random.seed(1)  # noqa: NPY002
+    assert iqm_interval(scores, seed=3, resamples=200) == one
+    assert iqm_interval(scores, seed=4, resamples=200) != one
+
+
+def test_iqm_interval_in_chunks_is_one_of_a_list_of_runs():
+    scores = RNG.normal(size=3000)  # 666 resamples a chunk: the last chunk is a short one
+    interval = iqm_interval(scores, seed=0, resamples=1500)
+    assert interval == iqm_interval(scores[:, None], seed=0, resamples=1500)
+    assert interval.low < interval.mean < interval.high
+
+
+def test_iqm_interval_agrees_with_rliable():
+    try:
+        from rliable import library, metrics
+    except Exception as error:  # it also fails to import beside a pandas that is too new
+        pytest.skip(f"rliable cannot be imported: {error!r}")
+
+    scores = np.random.default_rng(5).gamma(2.0, size=(10, 6))
+    mine = iqm_interval(scores, seed=0, resamples=20_000)
+    points, theirs = library.get_interval_estimates(
+        {"a": scores}, lambda x: np.array([metrics.aggregate_iqm(x)]), reps=20_000
+    )
+    assert mine.mean == pytest.approx(points["a"][0])
+    width = mine.high - mine.low
+    assert mine.low == pytest.approx(theirs["a"][0, 0], abs=0.03 * width)
+    assert mine.high == pytest.approx(theirs["a"][1, 0], abs=0.03 * width)
+
+
+def test_holm_by_hand():
+    # Sorted 0.005 x 4 = 0.02, 0.01 x 3 = 0.03, 0.03 x 2 = 0.06, 0.04 x 1 -> not below 0.06.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=7))
+def test_holm_is_the_closed_test_of_bonferroni(p):
+    # A hypothesis falls when every intersection that contains it falls by Bonferroni.
+    every = range(len(p))
+    subsets = [s for size in range(1, len(p) + 1) for s in combinations(every, size)]
+    closed = [
+        max(min(1.0, len(s) * min(p[j] for j in s)) for s in subsets if i in s) for i in every
+    ]
+    adjusted = holm(p)
+    assert adjusted == pytest.approx(closed)
+    assert np.all((adjusted >= p) & (adjusted <= 1))
+
+
+def test_paired_difference_by_hand():
+    # Differences (1, 2, 3): mean 2, variance 1, standard error 1/sqrt(3), t = 2 sqrt(3).
+    # With two degrees of freedom P(|T| > t) = 1 - t / sqrt(2 + t^2) = 1 - sqrt(12/14).
+    # All three signs agree: two of the eight sign patterns are that extreme, p = 0.25.
+    result = paired_difference([2.0, 4.0, 6.0], [1.0, 2.0, 3.0])
+    assert result.interval.mean == 2.0
+    assert (result.t, result.df) == (pytest.approx(2 * sqrt(3)), 2.0)
+    assert result.p_value == pytest.approx(1 - sqrt(12 / 14))
+    assert result.wilcoxon_p_value == pytest.approx(0.25)
+
+
+def test_paired_difference_agrees_with_scipy():
+    mine, theirs = paired_difference(X, Y), scipy.stats.ttest_rel(X, Y)
+    assert (mine.t, mine.p_value) == pytest.approx((theirs.statistic, theirs.pvalue))
+    bounds = theirs.confidence_interval(0.95)
+    assert (mine.interval.low, mine.interval.high) == pytest.approx((bounds.low, bounds.high))
+    assert mine.wilcoxon_p_value == pytest.approx(scipy.stats.wilcoxon(X, Y).pvalue)
+
+
+def test_paired_difference_of_ties():
+    same = paired_difference([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+    assert (same.t, same.p_value, same.wilcoxon_p_value) == (0.0, 1.0, 1.0)
+    shifted = paired_difference([1.0, 2.0, 3.0], [2.0, 3.0, 4.0])
+    assert (shifted.t, shifted.p_value) == (-np.inf, 0.0)
+
+
+def test_welch_by_hand_and_scipy():
+    # [1, 3] and [0, 2]: variances 2, standard error sqrt(1 + 1), df = 2^2 / (1 + 1) = 2,
+    # t = 1 / sqrt(2), p = 1 - t / sqrt(2 + t^2) = 1 - sqrt(0.5 / 2.5).
+    hand = welch([1.0, 3.0], [0.0, 2.0])
+    assert (hand.df, hand.t) == pytest.approx((2.0, 1 / sqrt(2)))
+    assert hand.p_value == pytest.approx(1 - sqrt(0.2))
+    mine, theirs = welch(X, Y[:25]), scipy.stats.ttest_ind(X, Y[:25], equal_var=False)
+    assert (mine.t, mine.df) == pytest.approx((theirs.statistic, theirs.df))
+    assert mine.p_value == pytest.approx(theirs.pvalue)
+    assert mine.interval.low == pytest.approx(theirs.confidence_interval().low)
+    assert mine.interval.n == 65
+
+
+def test_equivalence_by_hand():
+    # Differences (-1, 1): mean 0, standard error 1, one degree of freedom (Cauchy):
+    # P(T >= margin) = 1/2 - atan(margin) / pi, so 0.25 at 1 and 0.05 at tan(0.45 pi).
+    x, y = [0.0, 2.0], [1.0, 1.0]
+    assert equivalence(x, y, 1.0, paired=True).p_value == pytest.approx(0.25)
+    limit = tan(0.45 * pi)
+    assert equivalence(x, y, limit, paired=True).p_value == pytest.approx(0.05)
+    assert equivalence(x, y, 1.001 * limit, paired=True).equivalent
+    assert not equivalence(x, y, 0.999 * limit, paired=True).equivalent
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_equivalence_is_the_worse_of_two_one_sided_scipy_tests(paired):
+    def one_sided(shift: float, side: str) -> float:
+        if paired:
+            return scipy.stats.ttest_rel(X + shift, Y, alternative=side).pvalue
+        return scipy.stats.ttest_ind(X + shift, Y, equal_var=False, alternative=side).pvalue
+
+    below, above = one_sided(0.8, "greater"), one_sided(-0.8, "less")
+    found = equivalence(X, Y, 0.8, paired=paired)
+    assert (found.p_below, found.p_above) == pytest.approx((below, above))
+    assert below != pytest.approx(above)
+    assert found.p_value == pytest.approx(max(below, above))
+
+
+@settings(max_examples=60)
+@given(samples, st.integers(0, 99), st.floats(0.1, 1000), st.booleans())
+def test_equivalence_is_the_interval_inside_the_margin(x, seed, margin, paired):
+    y = x + np.random.default_rng(seed).normal(size=x.size)
+    result = equivalence(x, y, margin, paired=paired)
+    assert result.interval.level == pytest.approx(0.9)
+    inside = -margin < result.interval.low and result.interval.high < margin
+    if abs(result.p_value - 0.05) > 1e-9:
+        assert result.equivalent == inside
+    assert equivalence(y, x, margin, paired=paired).p_value == pytest.approx(result.p_value)
+
+
+def test_equivalence_of_constants():
+    assert equivalence([1.0, 1.0], [1.0, 1.0], 0.1, paired=True).p_value == 0.0
+    assert equivalence([1.0, 1.0], [2.0, 2.0], 0.1, paired=False).p_value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: mean_interval([]), "x is empty"),
+        (lambda: mean_interval([1.0]), "x needs at least 2 values, not 1"),
+        (lambda: mean_interval([1.0, np.nan, np.inf]), "x has 2 of 3 values that are NaN"),
+        (lambda: mean_interval(3.0), "has no axis 0"),
+        (lambda: mean_interval([1.0, 2.0], axis=1), "has no axis 1"),
+        (lambda: mean_interval([1.0, 2.0], level=95), "level must lie between 0 and 1"),
+        (lambda: mean_interval(["a", "b"]), "x must hold numbers"),
+        (lambda: interquartile_mean([]), "scores is empty"),
+        (lambda: iqm_interval([[1.0, 2.0]], seed=0), "scores needs at least 2"),
+        (lambda: iqm_interval(np.zeros((2, 2, 2)), seed=0), r"must be \[runs, tasks\]"),
+        (lambda: iqm_interval([1.0, 2.0], seed=0, resamples=5), "resamples is 5"),
+        (lambda: holm([]), "p_values is empty"),
+        (lambda: holm([0.1, np.nan]), "p_values has 1 of 2"),
+        (lambda: holm([0.1, 1.2]), r"p_values must lie in \[0, 1\]"),
+        (lambda: holm([[0.1]]), "p_values must be a list"),
+        (lambda: paired_difference([1, 2], [1, 2, 3]), "x has 2 values and y has 3"),
+        (lambda: welch([1, 2], [1]), "y needs at least 2"),
+        (lambda: welch([[1, 2], [3, 4]], [1, 2]), "x must be a list"),
+        (lambda: equivalence([1, 2], [1, 2], 0.0, paired=True), "margin must be a positive"),
+        (lambda: equivalence([1, 2], [1, 2], 1, paired=True, alpha=5), "alpha must lie"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(InputError, match=message):
+        call()

@@ -1,0 +1,205 @@
+"""Section 5.3 in small: what is trained, what is kept, and by what rule a verdict falls."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from surefoot.errors import InputError
+from surefoot.paper import gym, gym_choices
+from surefoot.runs.directory import RunDir
+
+SMALL = gym.Config(
+    tasks=("cart-pole",), steps=(600,), trials=3, evaluations=5, solving=False, moments=0, workers=1
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    out = tmp_path_factory.mktemp("gym") / "run"
+    return out, gym.run(SMALL, out)
+
+
+@pytest.mark.slow
+def test_every_trial_is_trained_and_kept(finished):
+    out, claims = finished
+    assert [claim.id for claim in claims] == ["gym/cart-pole"]
+    run = RunDir.open(out)
+    assert run.figures == ["returns"]
+    for loss in ("qr", "wgf"):
+        for seed in range(3):
+            frame = run.read_table(f"cart-pole.{loss}-{seed}")
+            assert frame["step"].to_list() == [120, 240, 360, 480, 600]
+            assert set(frame["loss"]) == {loss}
+            assert frame["return"].min() >= 1.0  # a reward of one for each step
+
+
+@pytest.mark.slow
+def test_a_resumed_run_trains_only_what_is_missing_and_gives_the_same(finished, monkeypatch):
+    out, _ = finished
+    run = RunDir.open(out)
+    before = {name: run.read_table(f"cart-pole.{name}") for name in ("qr-1", "wgf-2")}
+    (out / "complete.json").unlink()
+    for name in before:
+        (out / f"cart-pole.{name}.parquet").unlink()
+    asked = []
+    real = gym.run_trials
+
+    def watched(trials, **options):
+        asked.extend((trial.config.loss, trial.seed) for trial in trials)
+        return real(trials, **options)
+
+    monkeypatch.setattr(gym, "run_trials", watched)
+    gym.run(SMALL, out, existing="resume")
+    assert asked == [("qr", 1), ("wgf", 2)]
+    for name, frame in before.items():
+        assert run.read_table(f"cart-pole.{name}").equals(frame)
+
+
+def frame(qr: list[float], wgf: list[float]) -> pl.DataFrame:
+    """Two evaluations a trial, both with the trial's own return."""
+    rows = [
+        (loss, seed, step, value)
+        for loss, values in (("qr", qr), ("wgf", wgf))
+        for seed, value in enumerate(values)
+        for step in (1, 2)
+    ]
+    return pl.DataFrame(rows, schema=["loss", "seed", "step", "return"], orient="row")
+
+
+# CartPole's margin: a tenth of 475 - 22 = 45.3.
+@pytest.mark.parametrize(
+    ("wgf", "verdict"),
+    [
+        ([481.0, 489.0, 485.0, 486.0, 484.0], "reproduced"),
+        ([301.0, 309.0, 305.0, 306.0, 304.0], "not reproduced"),
+        ([100.0, 500.0, 500.0, 500.0, 500.0], "partly"),
+    ],
+)
+def test_verdicts_follow_the_two_tests(wgf, verdict):
+    qr = [480.0, 490.0, 484.0, 487.0, 485.0]
+    claim, facts = gym.judge(gym.Config(), "cart-pole", frame(qr, wgf))
+    assert claim.verdict == verdict
+    assert facts["margin"] == pytest.approx(45.3)
+    assert facts["qr"] == qr
+    assert "qr" in facts["solved_by"]
+    assert ("wgf" in facts["solved_by"]) == (np.mean(wgf) >= 475)
+
+
+def test_settings_made_for_a_task_are_judged_by_the_same_tests():
+    always = [500.0] * 5
+    claim, facts = gym.judge(gym.Config(), "cart-pole", frame(always, always), made_for_it=True)
+    assert claim.id == "gym/cart-pole-made-for-it"
+    assert claim.verdict == "reproduced"
+    assert "with settings made for it; both losses solved it" in claim.measured
+    assert facts["equivalence_p"] == 0
+
+
+def test_a_wgf_that_is_at_least_as_good_is_said_to_be_so():
+    qr = [500.0, 480.0, 260.0, 500.0, 490.0, 500.0]
+    better, facts = gym.judge(gym.Config(), "cart-pole", frame(qr, [500.0, 499.0] * 3))
+    assert better.verdict == "partly"  # not shown to be equal: QR's mean lies below
+    assert "WGF is not worse by as much" in better.reason
+    assert facts["not_worse_p"] < 0.05 < facts["equivalence_p"]
+    worse, facts = gym.judge(gym.Config(), "cart-pole", frame([500.0, 499.0] * 3, qr))
+    assert worse.verdict == "partly"
+    assert "not worse" not in worse.reason
+    assert facts["not_worse_p"] == facts["equivalence_p"] > 0.05
+
+
+def test_equal_failure_is_no_match():
+    nothing = [22.0, 23.0, 22.5, 24.0, 23.0]
+    claim, facts = gym.judge(gym.Config(), "cart-pole", frame(nothing, nothing[::-1]))
+    assert claim.verdict == "not testable"
+    assert facts["solved_by"] == []
+
+
+def test_settings_of_the_paper_and_those_that_solve():
+    config = gym.Config()
+    plain = gym.make_trials(config, "mountain-car", 60_000, solving=False)
+    assert [(t.config.loss, t.seed) for t in plain] == [
+        (loss, seed) for loss in ("qr", "wgf") for seed in range(5)
+    ]
+    own = plain[0].config
+    assert (own.particles, own.learning_rate, own.batch_size, own.replay_size) == (
+        2,
+        1e-3,
+        32,
+        10_000,
+    )
+    assert (own.explore, own.explore_start, own.gamma, own.hidden) == (0.1, None, 0.99, (256, 256))
+    wide = gym.make_trials(config, "mountain-car", 120_000, solving=True)[0]
+    assert (wide.config.explore_start, wide.config.explore_steps, wide.steps) == (
+        1.0,
+        24_000,
+        120_000,
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tasks": ("pong",), "steps": (1000,)},
+        {"trials": 2},
+        {"solving_trials": 2},
+        {"steps": (1000,)},
+    ],
+)
+def test_mistakes(options):
+    with pytest.raises(InputError):
+        gym.Config(**options)
+
+
+def test_settings_made_for_a_task_override_those_of_the_experiment():
+    config = gym.Config(solving_trials=4, step_size=2.0, max_grad_norm=3.0)
+    trials = gym.make_trials(config, "lunar-lander", 1000, solving=True)
+    assert [(t.config.loss, t.seed) for t in trials] == [
+        (loss, seed) for loss in ("qr", "wgf") for seed in range(4)
+    ]
+    for trial in trials:
+        own = trial.config
+        assert (own.n_step, own.double_q, own.step_size, own.max_grad_norm) == (3, True, 10, 10)
+    (plain, *_) = gym.make_trials(config, "lunar-lander", 1000, solving=False)
+    assert (plain.config.step_size, plain.config.max_grad_norm) == (2, 3)
+    twice = gym.make_trials(config, "cart-pole", 1000, solving=True)
+    assert [t.seed for t in twice] == [*range(8), *range(8)]
+
+
+def test_settings_made_for_a_task_are_scheduled_over_the_whole_run():
+    trials = gym.make_trials(gym.Config(), "cart-pole", 1000, solving=True)
+    assert {t.config.loss for t in trials} == {"qr", "wgf"}
+    for trial in trials:
+        own = trial.config
+        assert (own.learning_rate, own.learning_rate_end, own.learning_rate_steps) == (
+            1e-3,
+            0,
+            1000,
+        )
+        assert (own.explore_start, own.explore, own.explore_steps) == (1.0, 0.04, 200)
+    (plain, *_) = gym.make_trials(gym.Config(), "cart-pole", 1000, solving=False)
+    assert (plain.config.learning_rate_end, plain.config.explore_start) == (None, None)
+
+
+@pytest.mark.slow
+def test_choices_vary_one_setting_at_a_time(tmp_path):
+    config = gym_choices.Config(
+        tasks=("cart-pole",), steps=(400,), target_periods=(100, 500), step_sizes=(1.0, 10.0),
+        max_grad_norms=(1.0,), trials=2, workers=1,
+    )  # fmt: skip
+    chosen = gym_choices.Setting("wgf", 100, 1.0, 1.0)
+    points = config.settings()
+    assert chosen in points
+    assert len(set(points)) == len(points) == 9
+    for point in points:
+        copied = point if point.target_mix == 1 else point._replace(target_period=100)
+        changed = [a != b for a, b in zip(copied[1:], chosen[1:], strict=True)]
+        assert sum(changed) <= 1
+    claims = gym_choices.run(config, tmp_path / "run")
+    assert claims[0].verdict == "not testable"
+    facts = RunDir.open(tmp_path / "run").read_summary()["cart-pole"]
+    assert [len(point["whole"]) for point in facts] == [2] * 9
+    # Averaged and copied, clipped and unclipped runs differ: the options reach the agent.
+    averaged, chosen_one, unclipped = facts[6], facts[4], facts[-1]
+    assert averaged["target_mix"] == 0.01
+    assert chosen_one["whole"] not in (averaged["whole"], unclipped["whole"])

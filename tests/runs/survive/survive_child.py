@@ -1,0 +1,92 @@
+"""Trains runs of all four kinds, each from wherever its checkpoints are; made to be killed.
+
+python survive_child.py FOLDER FIRST [replace|replaced|fsync N]
+
+FIRST is the number of the kind to begin with, so that deaths are spread over all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+TINY = {"loss": "qr", "hidden": (8,), "particles": 4, "learning_starts": 20, "target_period": 30}
+SMALL = {"memory": 4, "particles": 4, "horizon": 40, "seed": 3}
+STEPS, EVERY = 420, 70
+
+
+def kinds() -> dict[str, Any]:
+    import surefoot as sf
+
+    return {
+        "tabular-compiled": lambda: sf.TabularAgent("surefoot/RiskyCliff-v0", **SMALL),
+        "tabular-stepped": lambda: sf.TabularAgent("Taxi-v4", **SMALL),
+        "neural-compiled": lambda: sf.NeuralAgent("CartPole-v1", compiled=True, **TINY),
+        "neural-gymnasium": lambda: sf.NeuralAgent("CartPole-v1", seed=5, **TINY),
+    }
+
+
+def digest(agent: Any) -> str:
+    """All bits a run is made of, its environment's and its random states included."""
+    found = hashlib.sha256()
+    snapshot = agent.snapshot()
+    for name in sorted(snapshot.arrays):
+        array = snapshot.arrays[name]
+        found.update(f"{name} {array.dtype} {array.shape}".encode())
+        found.update(array.tobytes())
+    about = {k: v for k, v in snapshot.about.items() if k != "logs"}
+    found.update(repr(sorted(about.items())).encode())
+    return found.hexdigest()
+
+
+def train(name: str, folder: Path, steps: int = STEPS) -> Any:
+    from surefoot.agents.loading import resume
+    from surefoot.runs.checkpoints import Checkpoints
+
+    kept = folder / name / "checkpoints"
+    keeper = Checkpoints(kept, every=EVERY, keep=2)
+    agent = resume(kept) if keeper.latest() is not None else kinds()[name]()
+    left = steps - agent.num_timesteps
+    if left > 0:
+        agent.learn(left, log=folder / name, checkpoints=keeper)
+    return agent
+
+
+def deadly(call: str, number: int) -> None:
+    """The process dies in the `number`-th call: before it, or just after it for `replaced`."""
+    real, calls = getattr(os, call.removesuffix("d")), [0]
+
+    def instead(*args: Any, **options: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == number and not call.endswith("d"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        found = real(*args, **options)
+        if calls[0] == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+    setattr(os, call.removesuffix("d"), instead)
+
+
+def main(folder: Path, first: int, words: list[str]) -> None:
+    import jax
+
+    import surefoot.agents.tabular.agent
+
+    surefoot.agents.tabular.agent.CHUNK = EVERY
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    if words:
+        deadly(words[0], int(words[1]))
+    print("go", flush=True)
+    names = list(kinds())
+    for name in names[first:] + names[:first]:
+        (folder / f"{name}.txt").write_text(digest(train(name, folder)))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

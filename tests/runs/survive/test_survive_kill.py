@@ -1,0 +1,68 @@
+"""SIGKILL at any moment, also inside a checkpoint write; then resumed, and equal in every bit."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import survive_child
+
+from surefoot.runs.files import TEMPORARY
+
+CHILD = Path(survive_child.__file__)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory) -> dict[str, tuple[str, bytes]]:
+    """Digest and log of each kind, trained in one go and without checkpoints."""
+    folder, found = tmp_path_factory.mktemp("whole"), {}
+    for name, make in survive_child.kinds().items():
+        agent = make().learn(survive_child.STEPS, log=folder / name)
+        found[name] = survive_child.digest(agent), (folder / name / "episodes.csv").read_bytes()
+    return found
+
+
+def die(folder: Path, first: int, *words: str, after: float | None = None) -> bool:
+    """One life of the child, killed `after` seconds of training; True if it came to its end."""
+    command = [sys.executable, str(CHILD), str(folder), str(first), *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+        assert child.stdout.readline() == b"go\n"
+        if after is not None:
+            time.sleep(after)
+            child.send_signal(signal.SIGKILL)
+        code = child.wait(timeout=120)
+    assert code in (0, -signal.SIGKILL)
+    return code == 0
+
+
+def check(folder: Path, uninterrupted) -> None:
+    assert die(folder, 0)
+    for name, (digest, log) in uninterrupted.items():
+        assert (folder / f"{name}.txt").read_text() == digest, name
+        assert (folder / name / "episodes.csv").read_bytes() == log, name
+        kept = sorted(p.name for p in (folder / name / "checkpoints").iterdir())
+        assert len(kept) == 2
+        assert not [p for p in kept if p.endswith(TEMPORARY)]
+
+
+@pytest.mark.slow
+def test_killed_anywhere_and_inside_a_write(tmp_path, uninterrupted):
+    assert not die(tmp_path, 3, "replace", "4")  # the temporary file is whole, without its name
+    assert not die(tmp_path, 1, "fsync", "6")
+    die(tmp_path, 0, after=1.0)
+    check(tmp_path, uninterrupted)
+
+
+@pytest.mark.slow
+def test_killed_many_times(tmp_path, uninterrupted):
+    chance = random.Random(7)
+    for first in range(4):
+        for call in ("replace", "replaced", "fsync"):
+            die(tmp_path, first, call, str(chance.randrange(1, 5)))
+        die(tmp_path, first, after=chance.uniform(0.0, 1.5))
+    check(tmp_path, uninterrupted)

@@ -1,0 +1,194 @@
+"""Ctrl-C, SIGTERM, a full disk, a read-only directory, two processes in one directory."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+import survive_child
+from survive_child import EVERY, digest
+
+from surefoot.agents.loading import resume
+from surefoot.errors import InputError, Interrupted, RunError
+from surefoot.runs.checkpoints import Checkpoints
+from surefoot.runs.directory import RunDir
+from surefoot.runs.files import lock_directory
+from surefoot.runs.signals import stopping
+
+
+def ask(number: int):
+    """A callback that sends the process a signal once 100 steps are done."""
+
+    def callback(agent, *_):
+        if agent.num_timesteps >= 100 and not sent:
+            sent.append(os.kill(os.getpid(), number))
+
+    sent: list[None] = []
+    return callback
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("name", ["tabular-stepped", "neural-gymnasium"])
+def test_a_signal_saves_and_says_how_to_resume(name, number, tmp_path, capfd):
+    make = survive_child.kinds()[name]
+    before = signal.getsignal(number)
+    with pytest.raises(Interrupted) as caught:
+        make().learn(100_000, callback=ask(number), checkpoints=Checkpoints(tmp_path, every=EVERY))
+    assert signal.getsignal(number) is before
+    assert caught.value.exit_code == 130
+    path = caught.value.path
+    again = resume(tmp_path)
+    step = again.num_timesteps
+    kind = type(again).__name__
+    assert str(caught.value) == (
+        f"interrupted at step {step}, saved {path}; go on with {kind}.resume({str(tmp_path)!r})"
+    )
+    assert path == Checkpoints(tmp_path).latest()
+    assert 100 <= step < 1000
+    assert "Ctrl-C again stops at once" in capfd.readouterr().err
+    assert digest(again.learn(40)) == digest(make().learn(step + 40))
+
+
+def test_the_hint_is_the_callers(tmp_path):
+    keeper = Checkpoints(tmp_path, hint="surefoot train --out here")
+    with pytest.raises(Interrupted, match="go on with surefoot train --out here"):
+        survive_child.kinds()["tabular-stepped"]().learn(
+            9_999, callback=ask(signal.SIGINT), checkpoints=keeper
+        )
+
+
+def test_stopping_without_checkpoints_and_too_late():
+    make = survive_child.kinds()["tabular-stepped"]
+    with stopping(), pytest.raises(Interrupted, match="no checkpoints were being kept"):
+        make().learn(9_999, callback=ask(signal.SIGTERM))
+    with pytest.raises(KeyboardInterrupt), stopping():
+        os.kill(os.getpid(), signal.SIGINT)  # nothing was learning
+    with stopping() as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.asked == "SIGTERM"
+        with pytest.raises(KeyboardInterrupt):
+            stop(signal.SIGINT, None)  # the second one does not wait
+        stop.met = True
+    thread = threading.Thread(target=lambda: stopping().__enter__())
+    thread.start()  # elsewhere it does nothing, and does not fail
+    thread.join()
+
+
+# --- disks -------------------------------------------------------------------------------
+
+
+def mount(folder, *options: str) -> bool:
+    folder.mkdir(parents=True, exist_ok=True)
+    command = ["mount", "-t", "tmpfs", *options, "tmpfs", str(folder)]
+    try:
+        return subprocess.run(command, capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    folder = tmp_path / "disk"
+    if not mount(folder, "-o", "size=4m"):
+        pytest.skip("no right to mount a small file system")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_is_told_and_the_last_checkpoint_stays(small_disk):
+    agent = survive_child.kinds()["tabular-stepped"]().learn(40)
+    keeper = Checkpoints(small_disk / "checkpoints", every=20, keep=1)
+    agent.learn(20, checkpoints=keeper)
+    good, step = digest(resume(small_disk)), agent.num_timesteps
+    rest = os.statvfs(small_disk)
+    (small_disk / "ballast").write_bytes(bytes(rest.f_bavail * rest.f_frsize - 50_000))
+    with pytest.raises(RunError, match=r"No space left on device; the last checkpoint is step-"):
+        agent.learn(60, checkpoints=keeper)
+    again = resume(small_disk)
+    assert (again.num_timesteps, digest(again)) == (step, good)
+    assert [p.name for p in (small_disk / "checkpoints").iterdir()] == [keeper.latest().name]
+    (small_disk / "ballast").unlink()
+    agent.learn(20, checkpoints=keeper)  # nothing was lost in memory either
+    assert keeper.latest().name == f"step-{agent.num_timesteps:012d}.safetensors"
+
+
+def test_a_directory_that_became_read_only(small_disk):
+    agent = survive_child.kinds()["tabular-stepped"]().learn(40)
+    keeper = Checkpoints(small_disk / "checkpoints", every=20, keep=1)
+    agent.learn(20, checkpoints=keeper)
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(RunError, match="Read-only file system; the last checkpoint is step-"):
+        agent.learn(20, checkpoints=keeper)
+    with pytest.raises(RunError, match=r"cannot make .*: Read-only file system"):
+        agent.learn(20, checkpoints=Checkpoints(small_disk / "other"))
+    assert resume(small_disk).num_timesteps == 60
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EIO])
+def test_an_error_in_the_background_reaches_learn(number, tmp_path, monkeypatch):
+    agent = survive_child.kinds()["tabular-stepped"]().learn(40)
+    keeper = Checkpoints(tmp_path, every=10)
+    main, real = threading.current_thread(), os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if threading.current_thread() is not main:
+            raise OSError(number, os.strerror(number))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(RunError, match=f"{os.strerror(number)}; the last checkpoint is"):
+        agent.learn(5_000, checkpoints=keeper)
+    assert agent.num_timesteps < 5_000
+    monkeypatch.undo()
+    assert resume(tmp_path).num_timesteps == 40
+    assert [p.suffix for p in tmp_path.iterdir()] == [".safetensors"]
+
+
+# --- two processes -----------------------------------------------------------------------
+
+
+HOLD = """
+import sys, time
+from surefoot.runs.files import lock_directory
+lock = lock_directory(sys.argv[1])
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_second_process_is_refused_by_name(tmp_path):
+    make = survive_child.kinds()["tabular-stepped"]
+    keeper = Checkpoints(tmp_path / "run" / "checkpoints", every=20)
+    agent = make().learn(40, checkpoints=keeper)
+    for folder in (tmp_path / "run", keeper.directory):
+        command = [sys.executable, "-c", textwrap.dedent(HOLD), str(folder)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+            assert other.stdout.readline() == b"held\n"
+            used = rf"is in use by (process {other.pid}|another process): wait for it"
+            if folder == keeper.directory:
+                with pytest.raises(InputError, match=used):
+                    agent.learn(20, checkpoints=keeper)
+                assert resume(folder).num_timesteps == 40  # reading is free
+            else:
+                with pytest.raises(InputError, match=used):
+                    RunDir.create(folder, {"a": 1}, seeds=0)
+            other.kill()
+    agent.learn(20, checkpoints=keeper)  # a killed process holds nothing
+
+
+def test_a_run_directory_is_given_back(tmp_path):
+    run = RunDir.create(tmp_path / "run", {"a": 1}, seeds=0)
+    again = RunDir.create(run.path, {"a": 1}, seeds=0, existing="resume")
+    assert again.lock is run.lock  # one process does not lock itself out
+    assert sorted(os.listdir(run.path)) == ["config.json", "provenance.json"]
+    again.mark_complete()
+    command = "import sys; from surefoot.runs.files import lock_directory as f; f(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", command, str(run.path)], check=True)
+    with pytest.raises(RunError, match="cannot use"):
+        lock_directory(tmp_path / "missing")

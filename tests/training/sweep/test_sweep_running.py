@@ -1,0 +1,200 @@
+"""Sweeps run, go on, grow, fail in part, and lose their driver or a worker."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import gymnasium
+import numpy as np
+import pytest
+from sweep_cases import CLIFF, cliff, results
+
+from surefoot.agents.tabular import TabularAgent
+from surefoot.core.stats import mean_interval
+from surefoot.errors import InputError
+from surefoot.training.sweep import Sweep, make_trial, run_sweep
+from surefoot.training.sweep.learning import all_actions
+
+
+@pytest.fixture(scope="module")
+def serial(tmp_path_factory):
+    """Six trials, run in this process: what every engine must give."""
+    out = tmp_path_factory.mktemp("serial") / "sweep"
+    return out, run_sweep(cliff(), out, engine="serial", mode="silent")
+
+
+def test_table_files_and_intervals_agree_with_the_results(serial):
+    out, result = serial
+    assert result.run == 6
+    assert not result.failures
+    records = [json.loads(data) for data in results(out).values()]
+    assert len(records) == 6
+    row = result.rows[1]
+    assert (row["learning_rate"], row["seeds"], row["failed"]) == (0.5, 3, 0)
+    own = [r for r in records if r["trial"]["config"]["learning_rate"] == 0.5]
+    interval = mean_interval([np.mean(r["returns"]) for r in own])
+    assert [row[k] for k in ("mean", "low", "high")] == pytest.approx(
+        [interval.mean, interval.low, interval.high]
+    )
+    # Nine episodes pooled: the worst quarter is the two worst and a quarter of the third.
+    worst = sorted(np.concatenate([r["returns"] for r in own]))
+    assert row["cvar_0.25"] == pytest.approx((worst[0] + worst[1] + worst[2] / 4) / 2.25)
+    table = list(csv.DictReader((out / "summary.csv").open()))
+    assert float(table[1]["mean"]) == row["mean"]
+    assert json.loads((out / "summary.json").read_text())["cells"] == result.rows
+    assert len(list(csv.DictReader((out / "trials.csv").open()))) == 6
+    assert (out / "complete.json").exists()
+
+
+def test_the_same_again_runs_nothing_and_more_seeds_run_only_those(serial):
+    out, result = serial
+    before = {p.name: p.stat().st_mtime_ns for p in (out / "results").iterdir()}
+    again = run_sweep(cliff(), out, engine="serial", mode="silent")
+    assert (again.run, again.rows) == (0, result.rows)
+    grown = run_sweep(cliff(4), out, engine="serial", mode="silent")
+    assert grown.run == 2
+    assert [row["seeds"] for row in grown.rows] == [4, 4]
+    for name, when in before.items():
+        assert (out / "results" / name).stat().st_mtime_ns == when
+
+
+def test_all_actions_are_what_predict_says():
+    agent = TabularAgent("surefoot/RiskyCliff-v0", initial_std=1.0, seed=3).learn(500)
+    states = range(0, 48, 7)
+    assert [int(all_actions(agent)[s]) for s in states] == [agent.predict(s) for s in states]
+
+
+@pytest.mark.slow
+def test_a_neural_trial_and_a_gymnasium_table(tmp_path):
+    neural = {"env": "CartPole-v1", "steps": 150, "evaluations": 2, "eval_episodes": 2,
+              "hidden": [8], "particles": 2, "learning_starts": 20, "compiled": True}  # fmt: skip
+    first = run_sweep(Sweep(neural, {}, (0,)), tmp_path / "a", engine="serial", mode="silent")
+    assert first.rows[0]["seeds"] == 1
+    assert first.rows[0]["low"] is None  # one seed has no interval
+    (data,) = results(tmp_path / "a").values()
+    assert [step for step, _ in json.loads(data)["curve"]] == [75, 150]
+    lake = {"agent": "tabular", "env": "FrozenLake-v1", "steps": 300, "loss": "q-learning",
+            "env.is_slippery": False, "behaviour": "greedy", "evaluation": "greedy"}  # fmt: skip
+    again = run_sweep(Sweep(lake, {}, (0, 1)), tmp_path / "b", engine="serial", mode="silent")
+    assert not again.failures
+    assert 0 <= again.rows[0]["mean"] <= 1
+
+
+class Cursed(gymnasium.Env):
+    """Raises in the middle of training, once `cursed` says so."""
+
+    observation_space = gymnasium.spaces.Discrete(2)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, fault: float = 0.0) -> None:
+        self.fault, self.clock = fault, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action):
+        self.clock += 1
+        if self.clock == 40 and self.fault > 0 and not os.environ.get("BLESSED"):
+            raise ZeroDivisionError("step 40")
+        return 1, 1.0, True, False, {}
+
+
+@pytest.fixture
+def cursed():
+    gymnasium.register("test/Cursed-v0", entry_point=Cursed)
+    yield Sweep(
+        {"agent": "tabular", "env": "test/Cursed-v0", "steps": 60, "loss": "q-learning",
+         "behaviour": "greedy", "evaluation": "greedy", "eval_episodes": 2},
+        {"env.fault": [0.0, 1.0]}, (0, 1),
+    )  # fmt: skip
+    del gymnasium.registry["test/Cursed-v0"]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Gymnasium's checker about our toy
+def test_a_failing_trial_is_recorded_and_the_others_go_on(cursed, tmp_path, monkeypatch):
+    found = run_sweep(cursed, tmp_path, engine="serial", mode="silent")
+    assert [row["seeds"] for row in found.rows] == [2, 0]
+    assert found.rows[1]["failed"] == 2
+    assert set(found.failures) == {"env.fault=1.0 seed=0", "env.fault=1.0 seed=1"}
+    assert "step 40" in found.failures["env.fault=1.0 seed=0"]
+    assert not (tmp_path / "complete.json").exists()
+    monkeypatch.setenv("BLESSED", "yes")  # whatever was wrong has been put right
+    kept = run_sweep(cursed, tmp_path, engine="serial", mode="silent", keep_failed=True)
+    assert (kept.run, len(kept.failures)) == (0, 2)
+    again = run_sweep(cursed, tmp_path, engine="serial", mode="silent")
+    assert (again.run, again.failures) == (2, {})
+    assert not list((tmp_path / "failed").iterdir())
+
+
+def test_an_environment_that_cannot_be_made_stops_before_anything_runs(tmp_path):
+    with pytest.raises(InputError, match="environment 'CartPole-v9'"):
+        run_sweep(Sweep({"env": "CartPole-v9", "steps": 5}), tmp_path / "x", mode="silent")
+    with pytest.raises(InputError, match="unknown argument 'sigam'"):
+        run_sweep(Sweep({**CLIFF, "env.sigam": 1.0}), tmp_path / "x", mode="silent")
+    assert not (tmp_path / "x").exists()
+    with pytest.raises(InputError, match="unknown engine"):
+        run_sweep(cliff(), tmp_path / "x", engine="slurm", mode="silent")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Gymnasium's checker about our toy
+def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path, monkeypatch):
+    here = os.path.dirname(__file__)
+    monkeypatch.setenv("PYTHONPATH", here)  # of the workers, which import the environment
+    monkeypatch.syspath_prepend(here)
+    sweep = Sweep(
+        {"agent": "tabular", "env": "deadly:Deadly-v0", "steps": 60, "loss": "q-learning",
+         "behaviour": "greedy", "evaluation": "greedy", "eval_episodes": 2,
+         "env.died": str(tmp_path / "died")},
+        {"learning_rate": [0.1, 0.5]}, (0, 1, 2),
+    )  # fmt: skip
+    found = run_sweep(sweep, tmp_path / "sweep", engine="local", workers=2, mode="silent")
+    assert (tmp_path / "died").exists()  # a worker did
+    assert not found.failures
+    run_sweep(sweep, tmp_path / "wanted", engine="serial", mode="silent")
+    assert results(tmp_path / "sweep") == results(tmp_path / "wanted")
+    assert len(results(tmp_path / "sweep")) == 6
+
+
+DRIVER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from sweep_cases import cliff
+from surefoot.training.sweep import run_sweep
+run_sweep(cliff(5, steps=50_000), sys.argv[2], engine="local", workers=2, mode="silent")
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_driver_loses_nothing_that_was_done(tmp_path):
+    out, here = tmp_path / "sweep", os.path.dirname(__file__)
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER, here, str(out)])
+    deadline = time.monotonic() + 120
+    while len(list(out.glob("results/*.json"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    done = results(out)
+    assert 2 <= len([name for name in done if name.endswith(".json")]) < 10
+    went_on = run_sweep(cliff(5, steps=50_000), out, engine="local", workers=2, mode="silent")
+    assert went_on.run == 10 - len([name for name in done if name.endswith(".json")])
+    assert not went_on.failures
+    wanted = tmp_path / "wanted"
+    run_sweep(cliff(5, steps=50_000), wanted, engine="serial", mode="silent")
+    assert results(out) == results(wanted)
+
+
+def test_the_trial_of_a_result_can_be_made_again_from_its_file(serial):
+    out, _ = serial
+    name, data = sorted(results(out).items())[0]
+    told = json.loads(data)["trial"]
+    config = told.pop("config")
+    for dropped in ("format", "env_options"):
+        told.pop(dropped)
+    seed = told.pop("seed")
+    assert f"{make_trial({**told, **config}, seed).key}.json" == name
