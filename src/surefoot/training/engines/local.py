@@ -1,4 +1,4 @@
-"""Worker processes of this machine, from joblib's loky: spawned, for a fork after JAX hangs."""
+"""Worker processes of this machine, from loky: spawned, for a fork after JAX hangs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, TypeVar
 
-from joblib.externals.loky import ProcessPoolExecutor
-from joblib.externals.loky.process_executor import BrokenProcessPool
+from loky import ProcessPoolExecutor
+from loky.process_executor import BrokenProcessPool
 
 from surefoot.training.engines import worker
 from surefoot.training.engines.work import Lost, Work
