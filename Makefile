@@ -29,9 +29,12 @@ $(UV):
 demo: .venv/.synced ## the main job: see the sure path being taken
 	@$(BIN)/surefoot demo
 
-lint: .venv/.synced ## ruff
+lint: .venv/.synced ## ruff, and that imports go downwards
 	@echo "== ruff"
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@echo "== import-linter"
+	@$(BIN)/lint-imports --no-logo --cache-dir .cache/imports >.cache-imports.log 2>&1 || \
+	  { cat .cache-imports.log; rm -f .cache-imports.log; exit 1; }; rm -f .cache-imports.log
 
 types: .venv/.synced ## mypy
 	@echo "== mypy"
