@@ -33,8 +33,7 @@ lint: .venv/.synced ## ruff, and that imports go downwards
 	@echo "== ruff"
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@echo "== import-linter"
-	@$(BIN)/lint-imports --no-logo --cache-dir .cache/imports >.cache-imports.log 2>&1 || \
-	  { cat .cache-imports.log; rm -f .cache-imports.log; exit 1; }; rm -f .cache-imports.log
+	@$(BIN)/lint-imports --no-logo --cache-dir .cache/imports
 
 types: .venv/.synced ## mypy
 	@echo "== mypy"
