@@ -91,7 +91,7 @@ def test_figures_are_equal_bytes_on_any_day(tmp_path, monkeypatch):
     assert png.startswith(b"\x89PNG")
     assert b"<dc:date>" not in svg
     assert b"Matplotlib v" not in svg
-    run = RunDir.create(tmp_path / "run", {}, seeds=0)
+    run = RunDir.create(tmp_path / "run", {}, kind="figures", seeds=0)
     path = save_figure(draw_bands()[0], run, "bands")
     assert path.read_bytes() == png
     assert run.figure("bands", "svg").read_bytes() == svg

@@ -47,8 +47,10 @@ def save_comparison(
         name: getattr(comparison, name)
         for name in ("source", "tolerance", "resamples", "seed", "level", "paired")
     }
-    asked = {"kind": "comparison", **settings, "columns": comparison.names, **config}
-    run = RunDir.create(directory, asked, seeds=comparison.seed, existing="overwrite")
+    asked = {**settings, "columns": comparison.names, **config}
+    run = RunDir.create(
+        directory, asked, kind="comparison", seeds=comparison.seed, existing="overwrite"
+    )
     write_returns(run.path / "returns.csv", returns)
     if importlib.util.find_spec("polars"):
         run.write_table(_padded(returns), "returns")
