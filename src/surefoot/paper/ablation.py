@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surefoot import plots as plotting
 from surefoot.core import stats
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError
 from surefoot.paper import fitting
 from surefoot.paper.claims import Claim, Verdict, read_claims, write_claims
 from surefoot.paper.mixture import draw_trials, paper_mixture
-from surefoot.plots import figures as plotting
 from surefoot.runs.directory import Existing, RunDir
 from surefoot.runs.progress import progress
 

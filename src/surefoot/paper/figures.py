@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from surefoot import plots as plotting
 from surefoot.core import stats
 from surefoot.core.dominance import fsd_dominates, ssd_dominates
 from surefoot.core.particles import (
@@ -26,8 +27,7 @@ from surefoot.core.particles import (
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError
 from surefoot.paper.claims import Claim, read_claims, write_claims
-from surefoot.plots import figures as plotting
-from surefoot.plots.figures import PALETTE
+from surefoot.plots import PALETTE
 from surefoot.runs.directory import Existing, RunDir
 from surefoot.runs.progress import progress
 

@@ -19,7 +19,7 @@ from surefoot.core.stats import equivalence, interquartile_mean, iqm_interval, m
 from surefoot.errors import InputError, unknown
 from surefoot.paper.claims import Claim, Verdict, write_claims
 from surefoot.paper.moments import CONTENDERS, measure_all
-from surefoot.plots.figures import legend, new_figure, save_figure, style
+from surefoot.plots import legend, new_figure, save_figure, style
 from surefoot.runs.directory import Existing, RunDir
 from surefoot.runs.progress import progress
 from surefoot.training.trials import Trial, TrialResult, run_trials

@@ -20,7 +20,7 @@ from surefoot.core.stats import mean_interval
 from surefoot.errors import InputError
 from surefoot.paper.claims import Claim, write_claims
 from surefoot.paper.gym import TASKS, check_tasks
-from surefoot.plots.figures import legend, new_figure, save_figure, style
+from surefoot.plots import legend, new_figure, save_figure, style
 from surefoot.runs.directory import Existing, RunDir
 from surefoot.training.trials import Trial, run_trials
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surefoot import plots as plotting
 from surefoot.core import stats
 from surefoot.core.stats import Interval
 from surefoot.paper.claims import Claim, Verdict, write_claims
 from surefoot.paper.fitting import TOLERANCE, rmse
 from surefoot.paper.mixture import paper_mixture
-from surefoot.plots import figures as plotting
 from surefoot.runs.directory import RunDir
 
 if TYPE_CHECKING:
