@@ -13,7 +13,7 @@ from surefoot.cli.options import from_toml, to_toml
 from surefoot.cli.reproduce import options_of
 from surefoot.comparison import read_returns
 from surefoot.errors import InputError
-from surefoot.paper.everything import APART, EXPERIMENTS
+from surefoot.paper import APART, EXPERIMENTS
 from surefoot.paper.risky_cliff import Config
 
 

@@ -1,14 +1,14 @@
 """The paper's experiments, one module for each section, and what became of its claims.
 
-| module        | section                          | module        | what all share                 |
-|---------------|----------------------------------|---------------|--------------------------------|
-| `theory`      | figures 1 and 2                  | `claims`      | paper, measured, verdict       |
-| `regression`  | 5.1, moments of a mixture        | `experiment`  | the frame: settings, tables,   |
-| `ablation`    | appendix, temperature and h      |               | summary, claims, figures       |
-| `evaluation`  | 5.2, a policy's returns          | `fitting`     | particles fitted to samples    |
-| `gym`         | 5.3, control with networks       |               | (5.1 and its ablation)         |
-| `gym_choices` | what 5.3 leaves open             | `moments`     | probes of dispersion (5.3)     |
-| `risky_cliff` | 5.4, control under uncertainty   |               |                                |
+| module        | of the paper                    | module       | shared                       |
+|---------------|---------------------------------|--------------|------------------------------|
+| `theory`      | figures 1 and 2                 | `claims`     | paper, measured, verdict     |
+| `regression`  | 5.1, moments of a mixture       | `experiment` | the frame of them all        |
+| `ablation`    | appendix, temperature and h     | `mixture`    | data of 5.1 and its ablation |
+| `evaluation`  | 5.2, the returns of a policy    | `fitting`    | particles fitted to samples  |
+| `gym`         | 5.3, control with networks      | `moments`    | probes of dispersion (5.3)   |
+| `gym_choices` | what 5.3 leaves open            |              |                              |
+| `risky_cliff` | 5.4, control under uncertainty  |              |                              |
 
 Each module has its settings (`RegressionConfig`, ...), `EXPERIMENT`, `run(config, out, existing)`,
 `figures(results)` from name to Figure, and `CAPTIONS` from the figure's name to a sentence.

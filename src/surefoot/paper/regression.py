@@ -128,7 +128,9 @@ def _columns(method: str, trials: SampledTrials, fitted: Fit) -> dict[str, np.nd
         **{f"truth_{k + 1}": trials.truth[:, k] for k in range(2)},
         "range": np.ptp(trials.target_z, axis=-1).astype(np.float64),
         "distance_left": fitted.distance_left.astype(np.float64),
-        **{name: getattr(fitted, name) for name in ("converged", "steps", "iterations", "unsolved")},
+        **{
+            name: getattr(fitted, name) for name in ("converged", "steps", "iterations", "unsolved")
+        },
     }
 
 

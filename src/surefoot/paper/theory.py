@@ -88,7 +88,7 @@ def measure(config: TheoryConfig, tables: Tables) -> None:
         tables.write("results", check(config))
 
 
-def read(config: TheoryConfig, tables: Tables) -> dict[str, np.ndarray]:
+def read(_: TheoryConfig, tables: Tables) -> dict[str, np.ndarray]:
     table = tables["results"]
     return {name: table[name].to_numpy() for name in table.columns}
 
@@ -157,8 +157,7 @@ def claims_of(table: dict[str, np.ndarray]) -> list[Claim]:
         ),
     ]  # fmt: skip
     for letter, pair in zip("abc", PAIRS, strict=True):
-        found = orders(pair.x, pair.y)
-        right = found == pair.paper
+        right = orders(pair.x, pair.y) == pair.paper
         claims.append(
             Claim(
                 f"figures/2{letter}", f"2, figure 2{letter}",
@@ -194,7 +193,9 @@ def draw_dispersion(z: np.ndarray) -> Figure:
     alpha = np.sort(np.concatenate([np.linspace(z.min() - 2, z.max() + 2, 200), z]))
     dispersion(ax, z, alpha, r"$F^{(2)}_X(\alpha)$", LOOKS["X"], marker=None,
                label=r"$F^{(2)}_X(\alpha)$")  # fmt: skip
-    ax.lines[0].set(color=BLACK, linewidth=1.8, label=r"asymptotes $0$ and $\alpha - \mathbf{E}[X]$")
+    ax.lines[0].set(
+        color=BLACK, linewidth=1.8, label=r"asymptotes $0$ and $\alpha - \mathbf{E}[X]$"
+    )
     # F^(2) bends at the particles: its slope there is the CDF.
     curve(ax, z, cumulative_cdf(z, z), "particles", Style(LOOKS["X"].color, "|", "none"),
           markersize=9, markevery=1, markeredgecolor=None)  # fmt: skip
@@ -214,7 +215,7 @@ def draw_dispersion(z: np.ndarray) -> Figure:
 
 
 def draw_comparisons() -> Figure:
-    """Above: the distributions, shaded where they speak for one; below: what the library compares."""
+    """Above: distributions, shaded where they speak for one; below: what is compared."""
     figure, axes = new_figure(2, 3, size=(12.5, 7.2), title="Does X dominate Y?")
     for column, pair in enumerate(PAIRS):
         _cdf_panel(axes[0, column], pair)

@@ -10,8 +10,8 @@ from typing import Any
 
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError
+from surefoot.paper import APART, EXPERIMENTS
 from surefoot.paper.claims import Claim, read_claims, tally
-from surefoot.paper.everything import APART, EXPERIMENTS
 from surefoot.report.comparison import comparison_parts
 from surefoot.report.parts import Badge, Facts, Note, Page, Part, Section, Table
 from surefoot.report.run import MISFITS, Builder, Run, figures_of
@@ -185,7 +185,7 @@ def _claims(path: Path) -> list[Part]:
 def _read_claims(path: Path) -> tuple[Claim, ...]:
     if not (path / "claims.json").is_file():
         return ()
-    return read_claims(RunDir(path))
+    return read_claims(path)
 
 
 def _source(path: Path, config: Mapping[str, Any]) -> list[Part]:

@@ -64,7 +64,8 @@ def _convergence(results: EvaluationResults) -> Figure:
     for transport, each in results.flows.items():
         if transport.endswith("-scaled"):
             continue  # its losses are in another unit
-        for ax, curves in zip(axes[0], (each.loss, each.free_energy, each.value_error), strict=True):
+        shown_curves = each.loss, each.free_energy, each.value_error
+        for ax, curves in zip(axes[0], shown_curves, strict=True):
             first = 1 if curves is each.loss else 0  # a loss belongs to a step
             shown = mean_interval(curves.mean((1, 2))[:, first:])
             x, low = np.arange(first, curves.shape[-1]), np.maximum(shown.low, 1e-12)

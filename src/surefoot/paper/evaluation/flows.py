@@ -49,11 +49,12 @@ class EvaluationResults:
         for transport in config.transports:
             curves = tables[FlowCell(transport).name]
             particles = tables[f"particles-{transport}"]
-            z = [particles[n].to_numpy().reshape(-1, *lead, config.rollouts)
-                 for n in ("z", "target_z")]  # fmt: skip
-            parts = [curves[name].to_numpy().reshape(-1, *lead, config.steps + 1)
-                     for name in ("loss", "free_energy", "squared_value_error", "converged")]  # fmt: skip
-            flows[transport] = Flows(*z, *parts)
+            names = ("loss", "free_energy", "squared_value_error", "converged")
+            flows[transport] = Flows(
+                *(particles[name].to_numpy().reshape(-1, *lead, config.rollouts)
+                  for name in ("z", "target_z")),
+                *(curves[name].to_numpy().reshape(-1, *lead, config.steps + 1) for name in names),
+            )  # fmt: skip
         truth = tables["truth"]["return"].to_numpy().reshape(*lead, -1)
         return cls(config, tables["policy"]["action"].to_numpy(), truth, flows)
 

@@ -76,9 +76,7 @@ def episode_columns(counts: np.ndarray, grid: CliffGrid) -> dict[str, np.ndarray
     return flat
 
 
-def path_columns(
-    config: RiskyCliffConfig, cell: CliffCell, z: np.ndarray
-) -> dict[str, np.ndarray]:
+def path_columns(config: RiskyCliffConfig, cell: CliffCell, z: np.ndarray) -> dict[str, np.ndarray]:
     """A row per state: the share of trials whose behaviour walks through it without exploring, the
     place in the first trial's path (`own`, and of its `greedy` target; -1 if not on it), and the
     learned deviation of each action's return, mean over trials. `z` is `[T, S, A, N]`."""

@@ -179,7 +179,7 @@ def _map(ax: Any, grid: CliffGrid, noisy: np.ndarray, visited: np.ndarray) -> No
 
 
 def _headline(results: CliffResults) -> Figure:
-    """The effect in one picture, with the loss that has it: which path, how often, what it costs."""
+    """The effect in one picture, with the loss that has it: which path, how often, how dear."""
     config, loss = results.config, results.config.losses[0]
     figure, axes = new_figure(2, 2, size=(9.2, 4.9), height_ratios=[1, 1.15])
     others: Iterable[str] = (p for p in config.policies if p != "ssd")

@@ -39,7 +39,7 @@ class CliffResults:
         return self._paths[cell.name]["visited"]
 
     def path(self, cell: CliffCell, whose: str = "own") -> np.ndarray:
-        """States in order: the first trial's `own` path without exploration, or the `greedy` one."""
+        """States in order: the first trial's `own` path without exploring, or the `greedy` one."""
         place = self._paths[cell.name][whose]
         return np.argsort(place, kind="stable")[int((place < 0).sum()) :]
 

@@ -157,9 +157,9 @@ def _why_not(results: CliffResults, loss: str) -> str:
         return (
             f"the particles are not there yet: where the paths part their deviation is "
             f"{learned['up']:.2g} (up) and {learned['right']:.2g} (right), in truth 0 and "
-            f"{results.config.true_fork_std:.2g}; outer quantiles move at 1/(2N) of the full pace, still "
-            "carrying their start and early falls (proximal-qr, the same potential as a proximal "
-            "step over pooled transitions, does not)"
+            f"{results.config.true_fork_std:.2g}; outer quantiles move at 1/(2N) of the full pace, "
+            "still carrying their start and early falls (proximal-qr, the same potential as a "
+            "proximal step over pooled transitions, does not)"
         )
     share = results.ties_by_dominance(results.cell(loss, "ssd"))
     return f"dominance decided only {share:.0%} of the ties"
