@@ -29,9 +29,11 @@ $(UV):
 demo: .venv/.synced ## the main job: see the sure path being taken
 	@$(BIN)/surefoot demo
 
-lint: .venv/.synced ## ruff
+lint: .venv/.synced ## ruff, and that imports go downwards
 	@echo "== ruff"
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@echo "== import-linter"
+	@$(BIN)/lint-imports --no-logo --cache-dir .cache/imports
 
 types: .venv/.synced ## mypy
 	@echo "== mypy"

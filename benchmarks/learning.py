@@ -197,7 +197,7 @@ def plot(kept: dict[str, Any]) -> Path:
     import numpy as np
 
     from surefoot.core.stats import interquartile_mean
-    from surefoot.plots.figures import legend, new_figure, render, styles
+    from surefoot.plots import legend, new_figure, render, styles
     from surefoot.runs.files import atomic_write
 
     settings = [s for s in SETTINGS if any(r["setting"] == s.name for r in kept["runs"].values())]

@@ -16,7 +16,7 @@ from surefoot.comparison.comparison import _finding
 from surefoot.core.particles import cumulative_cdf, cvar, variance
 from surefoot.core.stats import holm
 from surefoot.errors import InputError
-from surefoot.plots.comparison import dispersion, draw
+from surefoot.plots.comparison import dispersion_above
 from surefoot.runs.files import read_json
 
 MIRROR = {"dominates": "dominated", "dominated": "dominates"}
@@ -159,7 +159,7 @@ def test_saved(tmp_path: Path) -> None:
 
 
 def test_figure_has_every_curve_up_to_twelve() -> None:
-    figure = draw(drawn())
+    figure = drawn().figure()
     for ax in figure.axes:
         assert [line.get_label() for line in ax.lines] == ["sure", "wild", "poor"]
         assert ax.get_title()
@@ -169,7 +169,7 @@ def test_figure_has_every_curve_up_to_twelve() -> None:
     assert np.abs(dominance[0].get_ydata()).max() == 0  # the dominant one is flat at zero
     assert all(line.get_ydata().min() < 0 for line in dominance[1:])
     many = {str(i): np.array([i, i + 1.0]) for i in range(15)}
-    figure = draw(compare(many, resamples=19))
+    figure = compare(many, resamples=19).figure()
     labels = [line.get_label() for line in figure.axes[0].lines]
     assert labels == [str(i) for i in range(3, 15)]  # the best means
     assert "12 drawn" in figure.get_suptitle()
@@ -180,7 +180,7 @@ def test_awkward_names_are_drawn_and_told(tmp_path: Path) -> None:
     c = compare({name: [1.0, 2.0 + i] for i, name in enumerate(names)}, resamples=19)
     assert c.names[3] == "two lines"
     c.save(tmp_path)
-    legend = [text.get_text() for text in draw(c).legends[0].get_texts()]
+    legend = [text.get_text() for text in c.figure().legends[0].get_texts()]
     assert legend[0] == "_hidden"
     assert len(legend) == 4
 
@@ -189,7 +189,7 @@ def test_awkward_names_are_drawn_and_told(tmp_path: Path) -> None:
 @settings(deadline=None)
 def test_dispersion_is_the_space_between(z: np.ndarray) -> None:
     alpha = np.linspace(z[0] - 1, z[-1] + 1, 4001)
-    height = dispersion(z, alpha)
+    height = dispersion_above(z, alpha)
     expected = cumulative_cdf(z, alpha) - np.maximum(alpha - z.mean(), 0)
     np.testing.assert_allclose(height, np.maximum(expected, 0), atol=1e-9)
     area = np.trapezoid(height, alpha)  # half the variance; the step of alpha is the error

@@ -11,6 +11,7 @@ from surefoot.agents.tabular import COUNTS, Transition
 from surefoot.envs import CliffGrid
 from surefoot.errors import InputError, RunError
 from surefoot.paper import risky_cliff
+from surefoot.paper.claims import read_claims
 from surefoot.paper.risky_cliff import Cell, Config, Results, cells
 from surefoot.paper.risky_cliff.cells import columns, grid_of, measure_of
 from surefoot.paper.risky_cliff.results import first_steady_episode
@@ -40,7 +41,7 @@ def test_everything_is_left_behind(small):
         assert cell[name]["n"] == 2
     assert abs(sum(cell["decided_by"].values()) - 1) < 1e-6
     assert json.loads((small / "provenance.json").read_text())["seeds"] == [0]
-    assert {c.id for c in run.read_claims()} >= {"top-wgf-mixture", "falls-wgf-mixture"}
+    assert {c.id for c in read_claims(run)} >= {"top-wgf-mixture", "falls-wgf-mixture"}
 
 
 def test_summary_agrees_with_the_table(small):

@@ -45,8 +45,8 @@ def cliff_page(cliff, tmp_path_factory) -> Path:
 def trained(tmp_path_factory) -> Path:
     """A tabular training with its logs, written as `surefoot train` writes them."""
     out = tmp_path_factory.mktemp("trained") / "cliff"
-    config = {"kind": "training", "env": "surefoot/RiskyCliff-v0", "seed": 0, "watch": ["start"]}
-    run = RunDir.create(out, config, seeds=0, command=["surefoot", "train"])
+    config = {"env": "surefoot/RiskyCliff-v0", "seed": 0, "watch": ["start"]}
+    run = RunDir.create(out, config, kind="training", seeds=0, command=["surefoot", "train"])
     agent = sf.TabularAgent("surefoot/RiskyCliff-v0", particles=4, memory=4, seed=0)
     agent.learn(1500)
     agent.save(out / "agent.safetensors")

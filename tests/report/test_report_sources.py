@@ -12,7 +12,7 @@ from surefoot.cli import main
 from surefoot.comparison import compare_file
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError
-from surefoot.paper.claims import Claim
+from surefoot.paper.claims import Claim, write_claims
 from surefoot.report import report
 from surefoot.report.parts import Chart, Explorer, Note, Picture, Table
 from surefoot.report.sources import page_of
@@ -88,8 +88,10 @@ def test_violins_hold_the_errors_of_the_table(tmp_path):
 
 
 def gym_run(path, **config):
-    run = RunDir.create(path, {"tasks": ["cart-pole"], **config}, seeds=[0, 1], command=["x"])
-    run.write_claims([])
+    run = RunDir.create(
+        path, {"tasks": ["cart-pole"], **config}, kind=path.name, seeds=[0, 1], command=["x"]
+    )
+    write_claims(run, [])
     run.mark_complete()
     return run
 
@@ -128,7 +130,7 @@ def test_choices_of_the_control_tasks(tmp_path):
 
 
 def test_a_sweep(tmp_path):
-    run = RunDir.create(tmp_path / "s", {"sweep": "see sweep.toml"}, seeds=[0, 1], command=["x"])
+    run = RunDir.create(tmp_path / "s", {}, kind="sweep", seeds=[0, 1], command=["x"])
     cell = {"loss": "qr", "seeds": 2, "failed": 1, "mean": 3.0, "low": 1.0, "high": 5.0,
             "cvar_0.25": 2.0, "training_return": None}  # fmt: skip
     run.write_summary({"cells": [cell], "failures": {"loss=qr seed=2": "it <b>broke</b>"}})
@@ -156,8 +158,10 @@ def test_numbers_of_a_chart_are_those_of_the_summary(tmp_path):
 
 
 def some_run(path, claims=(), **config):
-    run = RunDir.create(path, {"something": 1, **config}, seeds=[3], command=["surefoot", "x y"])
-    run.write_claims(claims)
+    run = RunDir.create(
+        path, {"something": 1, **config}, kind="figures", seeds=[3], command=["surefoot", "x y"]
+    )
+    write_claims(run, claims)
     run.write_figure("a-figure", PNG, b"<svg/>")
     run.mark_complete()
     return run

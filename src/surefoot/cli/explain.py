@@ -50,13 +50,12 @@ def main(words: list[str]) -> int:
     if options.obs is not None and options.state is not None:
         raise InputError("explain: give --obs or --state, not both")
     explanation, title = _of_returns(options) if options.returns else _of_agent(options)
-    from surefoot.plots.decision import draw
-    from surefoot.plots.figures import render
+    from surefoot.plots import draw_decision, render
     from surefoot.runs.files import atomic_write
 
     print(title)
     print(explanation)
-    png, _ = render(draw(explanation, title))
+    png, _ = render(draw_decision(explanation, title))
     print(f"\ndrawn in {atomic_write(options.out, png)}")
     return 0
 

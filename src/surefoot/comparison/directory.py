@@ -39,8 +39,7 @@ def save_comparison(
     `config` is what was asked and `summary` what else a reader wants; the comparison's own
     settings and numbers are put beside them.
     """
-    from surefoot.plots.comparison import draw
-    from surefoot.plots.figures import save_figure
+    from surefoot.plots import save_figure
     from surefoot.runs.directory import RunDir
 
     check_directory(directory)
@@ -48,15 +47,17 @@ def save_comparison(
         name: getattr(comparison, name)
         for name in ("source", "tolerance", "resamples", "seed", "level", "paired")
     }
-    asked = {"kind": "comparison", **settings, "columns": comparison.names, **config}
-    run = RunDir.create(directory, asked, seeds=comparison.seed, existing="overwrite")
+    asked = {**settings, "columns": comparison.names, **config}
+    run = RunDir.create(
+        directory, asked, kind="comparison", seeds=comparison.seed, existing="overwrite"
+    )
     write_returns(run.path / "returns.csv", returns)
     if importlib.util.find_spec("polars"):
         run.write_table(_padded(returns), "returns")
     atomic_write(run.path / "comparison.json", json_bytes(comparison.to_dict()))
     atomic_write(run.path / "comparison.md", comparison.to_markdown().encode())
     if importlib.util.find_spec("matplotlib"):
-        save_figure(draw(comparison), run, "comparison")
+        save_figure(comparison.figure(), run, "comparison")
     run.write_summary({**brief(comparison), **(summary or {})})
     run.mark_complete()
     return run.path

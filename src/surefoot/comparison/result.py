@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from surefoot.comparison.inference import DominanceTest
 from surefoot.comparison.reading import Columns
 from surefoot.errors import InputError, unknown
 from surefoot.runs.files import atomic_write, json_bytes, plain
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 Relation = Literal["dominates", "dominated", "neither", "equal"]
@@ -180,13 +183,23 @@ class Comparison:
 
         return markdown(self)
 
+    def figure(self) -> Figure:
+        """Distributions, dominance, lower tails and dispersion, as a matplotlib figure."""
+        from surefoot.plots import draw_comparison
+
+        return draw_comparison(
+            self.returns,
+            dominant=self.dominant(),
+            supported=self.dominant(supported=True),
+            efficient=self.efficient(),
+        )
+
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write comparison.json, .md, .png and .svg into `directory`; gives the directory."""
-        from surefoot.plots.comparison import draw
-        from surefoot.plots.figures import render
+        from surefoot.plots import render
 
         directory = Path(directory)
-        png, svg = render(draw(self))
+        png, svg = render(self.figure())
         atomic_write(directory / "comparison.json", json_bytes(self.to_dict()))
         atomic_write(directory / "comparison.md", self.to_markdown().encode())
         atomic_write(directory / "comparison.png", png)

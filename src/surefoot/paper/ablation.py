@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surefoot import plots as plotting
 from surefoot.core import stats
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError
 from surefoot.paper import fitting
-from surefoot.paper.claims import Claim, Verdict
+from surefoot.paper.claims import Claim, Verdict, read_claims, write_claims
 from surefoot.paper.mixture import draw_trials, paper_mixture
-from surefoot.plots import figures as plotting
 from surefoot.runs.directory import Existing, RunDir
 from surefoot.runs.progress import progress
 
@@ -67,9 +67,11 @@ class Config:
 
 def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
     """Run the experiment into the directory `out` and give its claims."""
-    store = RunDir.create(out, config, seeds={"seed": config.seed}, existing=existing)
+    store = RunDir.create(
+        out, config, kind="ablation", seeds={"seed": config.seed}, existing=existing
+    )
     if store.complete:
-        return list(store.read_claims())
+        return list(read_claims(store))
     if not store.has_table():
         store.write_table(measure(config), metadata={"temperature": "0 is the exact transport"})
     table = store.read_table()
@@ -78,7 +80,7 @@ def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
     claims.append(small_step_claim(table, cells))
     plotting.save_figure(heat_maps(cells, config), store, "ablation")
     store.write_summary({"cells": cells})
-    store.write_claims(claims)
+    write_claims(store, claims)
     store.mark_complete()
     return claims
 

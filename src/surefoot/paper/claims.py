@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError, unknown
-from surefoot.runs.files import plain
+from surefoot.runs.directory import RunDir
+from surefoot.runs.files import atomic_write, json_bytes, plain, read_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -117,6 +119,19 @@ def from_json(content: Any, source: object = "claims") -> tuple[Claim, ...]:
         return checked(Claim.from_dict(item) for item in content["claims"])
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
+
+
+def write_claims(run: RunDir, claims: Iterable[Claim]) -> Path:
+    """Store the table of claims as JSON and as Markdown."""
+    claims = tuple(claims)
+    atomic_write(run.path / "claims.md", to_markdown(claims).encode())
+    return atomic_write(run.path / "claims.json", json_bytes(to_json(claims)))
+
+
+def read_claims(run: RunDir) -> tuple[Claim, ...]:
+    """The claims that `write_claims` stored."""
+    path = run.path / "claims.json"
+    return from_json(read_json(path), path)
 
 
 def to_markdown(claims: Iterable[Claim]) -> str:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import InputError
-from surefoot.paper.claims import Claim, to_json, to_markdown
+from surefoot.paper.claims import Claim, read_claims, write_claims
 from surefoot.runs.directory import RunDir
-from surefoot.runs.files import atomic_write, json_bytes
 from surefoot.runs.progress import progress
 
 # In the order of the paper.
@@ -44,7 +43,7 @@ def run_all(
         for name in chosen:
             claims += run_or_read(name, out / name, seed, trials)
             task.advance()
-            write_claims(out, claims)
+            write_claims(RunDir(out), claims)
     return claims
 
 
@@ -56,11 +55,6 @@ def run_or_read(name: str, out: Path, seed: int, trials: int | None) -> list[Cla
     if (out / "complete.json").exists():
         # Where and by how many workers it is computed does not make it another run.
         wanted = config.computed() if hasattr(config, "computed") else config
-        directory = RunDir.create(out, wanted, seeds=[seed], existing="resume")
-        return list(directory.read_claims())
+        directory = RunDir.create(out, wanted, kind=name, seeds=[seed], existing="resume")
+        return list(read_claims(directory))
     return module.run(config, out, existing="resume")
-
-
-def write_claims(out: Path, claims: list[Claim]) -> None:
-    atomic_write(out / "claims.md", to_markdown(claims).encode())
-    atomic_write(out / "claims.json", json_bytes(to_json(claims)))

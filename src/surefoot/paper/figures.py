@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from surefoot import plots as plotting
 from surefoot.core import stats
 from surefoot.core.dominance import fsd_dominates, ssd_dominates
 from surefoot.core.particles import (
@@ -25,9 +26,8 @@ from surefoot.core.particles import (
 )
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError
-from surefoot.paper.claims import Claim
-from surefoot.plots import figures as plotting
-from surefoot.plots.figures import PALETTE
+from surefoot.paper.claims import Claim, read_claims, write_claims
+from surefoot.plots import PALETTE
 from surefoot.runs.directory import Existing, RunDir
 from surefoot.runs.progress import progress
 
@@ -75,9 +75,11 @@ class Config:
 
 def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
     """Draw the figures into the directory `out`, check what they say and give the claims."""
-    store = RunDir.create(out, config, seeds={"seed": config.seed}, existing=existing)
+    store = RunDir.create(
+        out, config, kind="figures", seeds={"seed": config.seed}, existing=existing
+    )
     if store.complete:
-        return list(store.read_claims())
+        return list(read_claims(store))
     with progress(3, "figures", "parts") as task:
         table = check(config)
         store.write_table(table)
@@ -88,7 +90,7 @@ def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
         task.advance()
     claims = make_claims(table)
     store.write_summary({"agreement": _share(table["agree"]), "dominating": table["eq_5"].mean()})
-    store.write_claims(claims)
+    write_claims(store, claims)
     store.mark_complete()
     return claims
 

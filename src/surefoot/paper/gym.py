@@ -17,9 +17,9 @@ import numpy as np
 from surefoot.agents.neural import NeuralConfig
 from surefoot.core.stats import equivalence, interquartile_mean, iqm_interval, mean_interval, welch
 from surefoot.errors import InputError, unknown
-from surefoot.paper.claims import Claim, Verdict
+from surefoot.paper.claims import Claim, Verdict, write_claims
 from surefoot.paper.moments import CONTENDERS, measure_all
-from surefoot.plots.figures import legend, new_figure, save_figure, style
+from surefoot.plots import legend, new_figure, save_figure, style
 from surefoot.runs.directory import Existing, RunDir
 from surefoot.runs.progress import progress
 from surefoot.training.trials import Trial, TrialResult, run_trials
@@ -108,7 +108,7 @@ def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
     """Train, test, draw; a resumed run keeps the tasks that are done."""
     most = max(count_trials(config, task, config.solving) for task in config.tasks)
     seeds = list(range(config.seed, config.seed + max(config.trials, most)))
-    run_dir = RunDir.create(out, config, seeds=seeds, existing=existing)
+    run_dir = RunDir.create(out, config, kind="gym", seeds=seeds, existing=existing)
     claims, summary = [], {}
     frames: dict[str, polars.DataFrame] = {}
     for task, steps in zip(config.tasks, config.steps, strict=True):
@@ -127,7 +127,7 @@ def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
         claims.append(claim)
         summary["moments"] = found
     run_dir.write_summary(summary)
-    run_dir.write_claims(claims)
+    write_claims(run_dir, claims)
     run_dir.mark_complete()
     return claims
 

@@ -18,9 +18,9 @@ import numpy as np
 from surefoot.agents.neural import NeuralConfig
 from surefoot.core.stats import mean_interval
 from surefoot.errors import InputError
-from surefoot.paper.claims import Claim
+from surefoot.paper.claims import Claim, write_claims
 from surefoot.paper.gym import TASKS, check_tasks
-from surefoot.plots.figures import legend, new_figure, save_figure, style
+from surefoot.plots import legend, new_figure, save_figure, style
 from surefoot.runs.directory import Existing, RunDir
 from surefoot.training.trials import Trial, run_trials
 
@@ -94,7 +94,7 @@ EVALUATIONS = 20
 def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
     """Train every point, write scores and a figure; a resumed run keeps the tasks that are done."""
     seeds = list(range(config.seed, config.seed + config.trials))
-    run_dir = RunDir.create(out, config, seeds=seeds, existing=existing)
+    run_dir = RunDir.create(out, config, kind="gym-choices", seeds=seeds, existing=existing)
     scores = {}
     for task, steps in zip(config.tasks, config.steps, strict=True):
         if not run_dir.has_table(task):
@@ -103,7 +103,7 @@ def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
     run_dir.write_summary({task: _facts(found) for task, found in scores.items()})
     save_figure(draw(scores), run_dir, "choices")
     claims = [_claim(task, found) for task, found in scores.items()]
-    run_dir.write_claims(claims)
+    write_claims(run_dir, claims)
     run_dir.mark_complete()
     return claims
 

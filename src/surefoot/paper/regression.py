@@ -15,7 +15,7 @@ import numpy as np
 
 from surefoot.errors import InputError
 from surefoot.paper import fitting, regression_report
-from surefoot.paper.claims import Claim
+from surefoot.paper.claims import Claim, read_claims
 from surefoot.paper.fitting import Fit
 from surefoot.paper.mixture import Trials, draw_trials, paper_mixture
 from surefoot.runs.directory import Existing, RunDir
@@ -85,9 +85,11 @@ def readings(config: Config) -> list[Reading]:
 
 def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
     """Run the experiment into the directory `out` and give its claims."""
-    store = RunDir.create(out, config, seeds={"seed": config.seed}, existing=existing)
+    store = RunDir.create(
+        out, config, kind="regression", seeds={"seed": config.seed}, existing=existing
+    )
     if store.complete:
-        return list(store.read_claims())
+        return list(read_claims(store))
     if not store.has_table():
         store.write_table(measure(config), metadata={"errors": "estimate minus truth"})
     claims = regression_report.write(store, config, readings(config))

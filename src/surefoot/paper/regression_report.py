@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surefoot import plots as plotting
 from surefoot.core import stats
 from surefoot.core.stats import Interval
-from surefoot.paper.claims import Claim, Verdict
+from surefoot.paper.claims import Claim, Verdict, write_claims
 from surefoot.paper.fitting import TOLERANCE, rmse
 from surefoot.paper.mixture import paper_mixture
-from surefoot.plots import figures as plotting
 from surefoot.runs.directory import RunDir
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def write(store: RunDir, config: Config, readings: Sequence[Reading]) -> list[Cl
         plotting.save_figure(violin_figure(table, config, reading), store, f"errors-{reading.name}")
         figure = difference_figure(found, accuracy, config, reading)
         plotting.save_figure(figure, store, f"differences-{reading.name}")
-    store.write_claims(claims)
+    write_claims(store, claims)
     return claims
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from surefoot.comparison.words import ORDER_TITLES
 from surefoot.core.particles import cumulative_quantile
-from surefoot.plots.comparison import dispersion
+from surefoot.plots.comparison import dispersion_above
 from surefoot.plots.styles import Style
 from surefoot.report.charts import axes, keys, line, looks_of, step_cdf
 from surefoot.report.parts import Badge, Cell, Chart, Note, Panel, Part, Table, one
@@ -183,7 +183,7 @@ def _dispersion(samples: Samples, looks: dict[str, Style]) -> Panel:
     low = min(float(z[0]) for z in samples.values())
     high = max(float(z[-1]) for z in samples.values())
     alpha = np.linspace(low, high, POINTS // 2)
-    above: Callable[..., Any] = dispersion
+    above: Callable[..., Any] = dispersion_above
     traces = tuple(line(alpha, above(z, alpha), n, looks[n]) for n, z in samples.items())
     title = "Dispersion: area = half the variance"
     return Panel(title, traces, axes("return x", "F⁽²⁾(x) above its asymptotes"), 340)

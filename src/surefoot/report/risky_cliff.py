@@ -61,7 +61,7 @@ def config_of(run: Run) -> Config:
     values: dict[str, Any] = {
         k: tuple(v) if isinstance(v, list) else v for k, v in run.config.items()
     }
-    values.pop("type", None)
+    values.pop("kind", None)
     return Config(**values)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError
-from surefoot.paper.claims import Claim, tally
+from surefoot.paper.claims import Claim, read_claims, tally
 from surefoot.paper.everything import APART, EXPERIMENTS
 from surefoot.report.comparison import comparison_parts
 from surefoot.report.parts import Badge, Facts, Note, Page, Part, Section, Table
@@ -22,18 +22,6 @@ from surefoot.runs.files import portable_path, read_json
 TONES = {"reproduced": "good", "partly": "half", "not reproduced": "bad", "not testable": "none"}
 HEADER = ("claim", "the paper says", "measured, with 95 % interval", "verdict", "why")
 ABOUT = EXPERIMENTS | APART
-
-# By which settings an experiment's run is known; each name is in no other's configuration.
-MARKS = {
-    "risky-cliff": "check_policies",
-    "evaluation": "truth_rollouts",
-    "regression": "narrow",
-    "ablation": "step_sizes",
-    "gym-choices": "target_periods",
-    "gym": "target_period",
-    "sweep": "sweep",
-}
-THEORY = {"trials", "seed", "particles", "type"}  # the figures' configuration is just this
 
 
 def page_of(path: Path) -> Page:
@@ -81,10 +69,8 @@ def section_of(path: Path) -> Section:
 
 
 def experiment_of(config: Mapping[str, Any]) -> str | None:
-    for name, mark in MARKS.items():
-        if mark in config:
-            return name
-    return "figures" if set(config) == THEORY else None
+    kind = config.get("kind")
+    return kind if kind in _BUILDERS else None
 
 
 def builders_of(kind: str | None, run: Run) -> dict[str, Builder]:
@@ -199,7 +185,7 @@ def _claims(path: Path) -> list[Part]:
 def _read_claims(path: Path) -> tuple[Claim, ...]:
     if not (path / "claims.json").is_file():
         return ()
-    return RunDir(path).read_claims()
+    return read_claims(RunDir(path))
 
 
 def _source(path: Path, config: Mapping[str, Any]) -> list[Part]:

@@ -31,7 +31,7 @@ from surefoot.envs.making import made_env
 from surefoot.errors import InputError
 from surefoot.policies import policy_text
 from surefoot.runs.checkpoints import Checkpoints
-from surefoot.runs.directory import Existing, RunDir
+from surefoot.runs.directory import Existing, RunDir, config_bytes
 from surefoot.runs.files import atomic_write, json_bytes, read_json
 from surefoot.runs.format import settings
 from surefoot.runs.logs import Hook, RunLog, Watch
@@ -80,7 +80,7 @@ class Training:
         """Flat, as the options of the command line are."""
         own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         del own["config"]
-        return {"kind": "training", "agent": self.kind, **own, **settings(self.config)}
+        return {"agent": self.kind, **own, **settings(self.config)}
 
     def make_env(self) -> Any:
         return made_env(self.env, **self.env_options)
@@ -113,7 +113,9 @@ def train(
     if existing == "resume":
         _allow_more_steps(out, training)
     with stopping():
-        run = RunDir.create(out, training.as_dict(), seeds=training.seed, existing=existing)
+        run = RunDir.create(
+            out, training.as_dict(), kind="training", seeds=training.seed, existing=existing
+        )
         if run.complete:
             return load(run.path / "agent.safetensors", _env_argument(training))
         keeper = Checkpoints(run.path / "checkpoints", training.checkpoint_every, hint=AGAIN)
@@ -258,7 +260,7 @@ def _allow_more_steps(out: Path, training: Training) -> None:
     path = out / "config.json"
     if not path.is_file():
         return
-    stored, wanted = read_json(path), json_bytes(training.as_dict(), types=True)
+    stored, wanted = read_json(path), config_bytes(training.as_dict(), "training")
     if not isinstance(stored, dict) or not isinstance(stored.get("steps"), int):
         return
     fewer = dataclasses.replace(training, steps=max(1, stored["steps"]))
@@ -269,7 +271,7 @@ def _allow_more_steps(out: Path, training: Training) -> None:
 
 
 def _same(training: Training, stored: dict[str, Any]) -> bool:
-    return json_bytes(training.as_dict(), types=True) == json_bytes(stored)
+    return config_bytes(training.as_dict(), "training") == json_bytes(stored)
 
 
 def _forget_from(path: Path, step: int) -> None:

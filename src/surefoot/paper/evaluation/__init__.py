@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from surefoot.errors import InputError, unknown
-from surefoot.paper.claims import Claim
+from surefoot.paper.claims import Claim, read_claims, write_claims
 from surefoot.paper.evaluation.figures import draw_figures
 from surefoot.paper.evaluation.flows import METHODS, PLACES, Flows, fit_flows, learn_policy
 from surefoot.paper.evaluation.verdicts import summary, verdicts
@@ -63,9 +63,11 @@ class Config:
 
 
 def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
-    directory = RunDir.create(out, config, seeds=[config.seed], existing=existing)
+    directory = RunDir.create(
+        out, config, kind="evaluation", seeds=[config.seed], existing=existing
+    )
     if directory.complete:
-        return list(directory.read_claims())
+        return list(read_claims(directory))
     with progress(1 + len(config.transports), "policy evaluation", unit="parts") as task:
         policy, curve = learn_policy(config)
         directory.write_table({"episode": np.arange(curve.size), "return": curve}, "q-learning")
@@ -77,7 +79,7 @@ def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
             task.advance()
     directory.write_summary(summary(policy, flows))
     made = verdicts(flows)
-    directory.write_claims(made)
+    write_claims(directory, made)
     draw_figures(config, flows, directory)
     directory.mark_complete()
     return made

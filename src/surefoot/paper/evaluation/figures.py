@@ -11,7 +11,7 @@ from surefoot.core.stats import mean_interval
 from surefoot.envs import ACTION_NAMES
 from surefoot.paper.evaluation.flows import PLACES, Flows
 from surefoot.paper.evaluation.verdicts import blur, second_moment_error, wasserstein_error
-from surefoot.plots.figures import PALETTE, band, legend, new_figure, save_figure, style
+from surefoot.plots import PALETTE, band, legend, new_figure, save_figure, style
 from surefoot.plots.styles import ORANGE, Style
 from surefoot.runs.directory import RunDir
 

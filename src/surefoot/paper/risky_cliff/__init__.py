@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from surefoot.errors import RunError
-from surefoot.paper.claims import Claim
+from surefoot.paper.claims import Claim, write_claims
 from surefoot.paper.risky_cliff.cells import Outcome, run_cell
 from surefoot.paper.risky_cliff.config import LOSSES, Cell, Config
 from surefoot.paper.risky_cliff.figures import draw_figures
@@ -22,7 +22,9 @@ __all__ = ["LOSSES", "Cell", "Config", "Results", "learned_path", "run"]
 
 def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
     """Every cell that is not on disk yet, then figures, summary and verdicts."""
-    directory = RunDir.create(out, config.computed(), seeds=[config.seed], existing=existing)
+    directory = RunDir.create(
+        out, config.computed(), kind="risky-cliff", seeds=[config.seed], existing=existing
+    )
     cells = config.cells()
     missing = [c for c in cells if not directory.has_table(c.name)]
     with progress(len(cells), "risky cliff", unit="cells", start=len(cells) - len(missing)) as task:
@@ -44,7 +46,7 @@ def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
     results = Results(config, directory)
     directory.write_summary(results.summary())
     made = verdicts(results)
-    directory.write_claims(made)
+    write_claims(directory, made)
     draw_figures(results, directory)
     directory.mark_complete()
     return made

@@ -11,7 +11,7 @@ from surefoot.envs import CliffGrid, noisy_states
 from surefoot.paper.risky_cliff.cells import grid_of, mdp_of
 from surefoot.paper.risky_cliff.config import Config
 from surefoot.paper.risky_cliff.results import Results, learned_path
-from surefoot.plots.figures import band, legend, new_figure, save_figure, style
+from surefoot.plots import band, legend, new_figure, save_figure, style
 from surefoot.runs.directory import RunDir
 
 WINDOW = 10  # episodes a curve is averaged over, so that it can be read

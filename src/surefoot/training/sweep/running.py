@@ -55,7 +55,7 @@ def run_sweep(
     names = {t: f"{words(chosen)} seed={t.seed}" for chosen, trials in cells for t in trials}
     _check_environments(names)
     directory = RunDir.create(
-        out, {"sweep": "see sweep.toml"}, seeds=list(sweep.seeds), existing="resume"
+        out, {"sweep": "see sweep.toml"}, kind="sweep", seeds=list(sweep.seeds), existing="resume"
     )
     atomic_write(directory.path / "sweep.toml", sweep.to_toml().encode())
     store = ResultStore(directory.path)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from itertools import combinations
+from xml.etree import ElementTree
 
 import matplotlib
 import numpy as np
@@ -12,18 +14,22 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
+from surefoot.core.stats import Interval
 from surefoot.errors import InputError
-from surefoot.plots.figures import (
+from surefoot.plots import (
     PALETTE,
     STYLES,
     band,
     heatmap,
+    intervals,
     legend,
     new_figure,
     render,
     save_figure,
+    shares,
     style,
     styles,
+    svg,
     violins,
 )
 from surefoot.runs.directory import RunDir
@@ -53,8 +59,8 @@ def test_unknown_names_get_what_is_free():
     assert looks["SSD"] == STYLES["ssd"]
     assert len({looks[name].color for name in ("mine", "SSD", "yours")}) == 3
     assert len({(look.color, look.marker) for look in looks.values()}) == len(looks)
-    with pytest.raises(InputError, match="cannot tell 65 names apart"):
-        styles(f"p{i}" for i in range(100))
+    # Beyond 64 names there is nothing new to give: they repeat, and nothing breaks.
+    assert len({(s.color, s.marker) for s in styles(f"p{i}" for i in range(100)).values()}) == 64
 
 
 def luminance(color: str) -> float:
@@ -85,7 +91,7 @@ def test_figures_are_equal_bytes_on_any_day(tmp_path, monkeypatch):
     assert png.startswith(b"\x89PNG")
     assert b"<dc:date>" not in svg
     assert b"Matplotlib v" not in svg
-    run = RunDir.create(tmp_path / "run", {}, seeds=0)
+    run = RunDir.create(tmp_path / "run", {}, kind="figures", seeds=0)
     path = save_figure(draw_bands()[0], run, "bands")
     assert path.read_bytes() == png
     assert run.figure("bands", "svg").read_bytes() == svg
@@ -137,18 +143,6 @@ def test_violins_lie_where_the_samples_are():
     assert labels == ["QR", "WGF"]
 
 
-def test_log_violins_stay_positive():
-    figure, ax = new_figure()
-    sample = np.random.default_rng(0).lognormal(0, 2, 200)
-    violins(ax, {"QR": [sample]}, ["a"], log=True)
-    render(figure)
-    assert ax.get_yscale() == "log"
-    body = next(c for c in ax.collections if c.get_alpha()).get_paths()[0].vertices
-    assert body[:, 1].min() == pytest.approx(sample.min())
-    with pytest.raises(InputError, match="violin 'QR', a: has values at or below zero"):
-        violins(ax, {"QR": [[0.0, 1.0]]}, ["a"], log=True)
-
-
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -196,9 +190,9 @@ def test_heat_maps_without_contrast_still_draw(values, log):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"values": [[1.0]]}, r"values of shape \(1, 1\) for 1 row and 2 column"),
-        ({"marked": [True]}, r"marked of shape \(1,\)"),
-        ({"half_width": [[1.0]]}, r"half_width of shape \(1, 1\)"),
+        ({"values": [[1.0]]}, r"values \(1, 1\), .* for 1 row and 2 column"),
+        ({"marked": [True]}, r"marked \(1,\)"),
+        ({"half_width": [[1.0]]}, r"half_width \(1, 1\)"),
         ({"values": [[0.0, 1.0]], "log": True}, "at or below zero"),
     ],
 )
@@ -215,6 +209,42 @@ def test_the_picture_has_ink_in_the_style_of_its_names():
     blue = np.abs(pixels - np.array(to_rgb(style("SSD").color))).max(axis=-1) < 0.02
     assert blue.sum() > 300
     assert (pixels.mean(axis=-1) > 0.99).mean() > 0.3  # a light background
+
+
+def test_the_svg_is_one_element_that_a_page_can_hold():
+    figure, axes = draw_bands()
+    axes[0, 1].set_title("a -- <b> & $x^2$")
+    text = svg(figure)
+    root = ElementTree.fromstring(text)
+    assert root.tag.endswith("svg")
+    assert root.get("viewBox")
+    for needless in ("<?xml", "<!DOCTYPE", "<!--", "<metadata", '<g id="'):
+        assert needless not in text
+    # Everything that is referred to is there, and coordinates are short.
+    named = {e.get("id") for e in root.iter() if e.get("id")}
+    asked = set(re.findall(r'(?:href="#|url\(#)([^")]+)', text))
+    assert asked <= named
+    assert max(len(n.partition(".")[2]) for n in re.findall(r"L ([\d.]+)", text)) <= 2
+
+
+def test_intervals_stand_side_by_side_in_their_category():
+    _, ax = new_figure()
+    groups = {"QR": [Interval(1.0, 0.5, 1.5, 9), None], "WGF": [None, Interval(2.0, 1.0, 3.0, 9)]}
+    intervals(ax, groups, ["few", "many"], across=True)
+    (one, *_), (other, *_) = ax.containers
+    assert (one.get_xdata()[0], one.get_ydata()[0]) == (1.0, pytest.approx(-0.2))
+    assert (other.get_xdata()[0], other.get_ydata()[0]) == (2.0, pytest.approx(1.2))
+    ends = ax.containers[1][2][0].get_segments()[0]
+    assert sorted(ends[:, 0]) == [1.0, 3.0]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["few", "many"]
+    assert ax.get_ylim() == (1.5, -0.5)  # the first on top
+
+
+def test_shares_fill_the_bar():
+    _, ax = new_figure()
+    shares(ax, {"SSD": {"dominance": 0.25, "tie_break": 0.65, "exploration": 0.1}})
+    ends = [bar.get_x() + bar.get_width() for bar in ax.patches]
+    assert ends == pytest.approx([25, 25, 90, 90, 100])
 
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
