@@ -62,7 +62,7 @@ def reproduction() -> None:
         if not (RESULTS / name / "complete.json").exists():
             continue
         run = RunDir.open(RESULTS / name)
-        parts += [f"## {name}: {title}", to_markdown(read_claims(run.path))]
+        parts += [f"## {name}: {title}", to_markdown(read_claims(run))]
         if name == "risky-cliff":
             parts.append(sweep_table(run.read_summary()))
         for figure in run.figures:

@@ -40,7 +40,7 @@ COMPUTED: list[int] = []
 
 
 def compute(job):
-    config, cell = job
+    cell = job[1]
     COMPUTED.append(cell.number)
     if cell.number < 0:
         return Stopped({f"stopped.{cell.name}": {"value": [0]}}, "negative")

@@ -13,7 +13,6 @@ from surefoot.paper import regression_results as report
 from surefoot.paper.claims import read_claims
 from surefoot.paper.fitting import fit_flow, fit_quantiles, moments, rmse
 from surefoot.paper.mixture import SampledTrials, draw_trials, paper_mixture
-from surefoot.paper.claims import read_claims
 from surefoot.paper.regression import Reading, RegressionConfig
 from surefoot.paper.regression_results import RegressionResults
 from surefoot.runs.directory import RunDir
@@ -182,7 +181,7 @@ def test_a_run_leaves_everything_behind(finished):
         table = store.read_table(name)
         assert len(table) == len(regression.METHODS) * 6
         assert table["converged"].all()
-    assert list(read_claims(out)) == claims
+    assert list(read_claims(store)) == claims
     names = [claim.id for claim in claims]
     assert names[0] == "regression/accurate"
     assert names[-1] == "regression/narrow/sinkhorn"

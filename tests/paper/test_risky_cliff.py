@@ -52,7 +52,7 @@ def test_everything_is_left_behind(small, results):
     cell = run.read_summary()["losses"]["wgf-mixture"]["ssd"]
     assert cell["falls"]["n"] == 20
     assert sum(cell["decided_by"].values()) == pytest.approx(1)
-    assert {c.id for c in read_claims(small)} == {
+    assert {c.id for c in read_claims(RunDir.open(small))} == {
         "top-wgf-mixture", "share-wgf-mixture", "falls-wgf-mixture", "greedy-bottom",
     }  # fmt: skip
     # By hand from the table: falls added up over the 300 episodes of each of 20 trials.
@@ -76,7 +76,7 @@ def test_the_behaviour_walks_over_the_top_from_start_to_goal(results):
 def test_a_cell_that_is_missing_is_made_again_with_the_same_bytes(small):
     path = small / "wgf-mixture.greedy.parquet"
     kept = (small / "wgf-mixture.ssd.parquet").stat().st_mtime_ns
-    before, claims = path.read_bytes(), read_claims(small)
+    before, claims = path.read_bytes(), read_claims(RunDir.open(small))
     path.unlink()
     (small / "complete.json").unlink()
     without_figures = replace(EXPERIMENT, draw=lambda _: {})

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from surefoot.errors import InputError, unknown
 from surefoot.paper.claims import Claim, write_claims
+from surefoot.runs.directory import RunDir
 from surefoot.runs.progress import progress
 
 if TYPE_CHECKING:
@@ -78,5 +79,5 @@ def run_all(
                 config = replace(config, trials=trials)
             claims += experiment.run(config, out / name, existing="resume")
             task.advance()
-            write_claims(out, claims)
+            write_claims(RunDir(out), claims)
     return claims

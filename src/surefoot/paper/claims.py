@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError, unknown
+from surefoot.runs.directory import RunDir
 from surefoot.runs.files import atomic_write, json_bytes, plain, read_json
 
 if TYPE_CHECKING:
@@ -120,16 +120,16 @@ def from_json(content: Any, source: object = "claims") -> tuple[Claim, ...]:
         raise InputError(f"{source}: {error}") from None
 
 
-def write_claims(directory: Path, claims: Iterable[Claim]) -> None:
-    """Store the table of claims of a run directory as claims.json and claims.md."""
+def write_claims(run: RunDir, claims: Iterable[Claim]) -> None:
+    """Store the table of claims as claims.json and claims.md."""
     claims = tuple(claims)
-    atomic_write(directory / "claims.md", to_markdown(claims).encode())
-    atomic_write(directory / "claims.json", json_bytes(to_json(claims)))
+    atomic_write(run.path / "claims.md", to_markdown(claims).encode())
+    atomic_write(run.path / "claims.json", json_bytes(to_json(claims)))
 
 
-def read_claims(directory: Path) -> tuple[Claim, ...]:
+def read_claims(run: RunDir) -> tuple[Claim, ...]:
     """The claims that `write_claims` stored."""
-    path = directory / "claims.json"
+    path = run.path / "claims.json"
     return from_json(read_json(path), path)
 
 

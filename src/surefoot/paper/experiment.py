@@ -93,13 +93,13 @@ class Experiment(Generic[Config, Results]):
             out, stored, kind=self.kind, seeds=self.seeds(config), existing=existing
         )
         if run.complete:
-            return list(read_claims(run.path))
+            return list(read_claims(run))
         tables = Tables(run)
         self.measure(config, tables)
         results = self.read(config, tables)
         run.write_summary(self.summarise(results))
         claims = self.judge(results)
-        write_claims(run.path, claims)
+        write_claims(run, claims)
         for name, figure in self.draw(results).items():
             save_figure(figure, run, name)
         run.mark_complete()
