@@ -67,7 +67,6 @@ SQUARES = Experiment(
     lambda values: {"sum": sum(values)},
     lambda values: [Claim("squares/sum", "0", "14", f"{sum(values)}", "reproduced")],
     draw,
-    {"squares": "Numbers, squared."},
 )
 
 

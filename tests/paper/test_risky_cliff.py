@@ -10,6 +10,7 @@ from surefoot.agents.tabular import COUNTS, Transition
 from surefoot.envs import CliffGrid
 from surefoot.errors import InputError, RunError
 from surefoot.paper import risky_cliff
+from surefoot.paper.captions import CAPTIONS
 from surefoot.paper.claims import read_claims
 from surefoot.paper.risky_cliff import EXPERIMENT, CliffCell, CliffResults, RiskyCliffConfig
 from surefoot.paper.risky_cliff.cells import episode_columns, measure_of
@@ -46,7 +47,7 @@ def test_ssd_takes_the_sure_path_and_greedy_at_the_same_tolerance_less_often(res
 def test_everything_is_left_behind(small, results):
     run = RunDir.open(small)
     assert run.complete
-    assert set(run.figures) == set(risky_cliff.CAPTIONS) - {"tolerance"}
+    assert set(run.figures) == set(CAPTIONS["risky-cliff"]) - {"tolerance"}
     assert EXPERIMENT.config_of(run) == replace(SMALL, engine="local")
     assert run.read_provenance()["seeds"] == [0]
     cell = run.read_summary()["losses"]["wgf-mixture"]["ssd"]

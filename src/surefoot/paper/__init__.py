@@ -10,8 +10,8 @@
 | `gym_choices` | what 5.3 leaves open            |              |                              |
 | `risky_cliff` | 5.4, control under uncertainty  |              |                              |
 
-Each module has its settings (`RegressionConfig`, ...), `EXPERIMENT`, `run(config, out, existing)`,
-`figures(results)` from name to Figure, and `CAPTIONS` from the figure's name to a sentence.
+Each module has its settings (`RegressionConfig`, ...), its `EXPERIMENT` and its `run`. There
+`figures(results)` gives the figures by name; `caption(kind, name)` is the sentence under one.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from surefoot.errors import InputError, unknown
+from surefoot.paper.captions import caption
 from surefoot.paper.claims import Claim, write_claims
 from surefoot.runs.directory import RunDir
 from surefoot.runs.progress import progress
@@ -52,15 +53,6 @@ def experiment_named(name: str) -> Experiment:
     module = MODULES.get(name, name.replace("-", "_"))
     experiment: Experiment = importlib.import_module(f"surefoot.paper.{module}").EXPERIMENT
     return experiment
-
-
-def caption(kind: str, figure: str) -> str:
-    """The sentence under a figure of an experiment; empty for one that is not known."""
-    if kind not in EXPERIMENTS | APART:
-        return ""
-    captions = experiment_named(kind).captions
-    # A figure drawn for each reading or place is captioned by the first word of its name.
-    return captions.get(figure) or captions.get(figure.rpartition("-")[0], "")
 
 
 def run_all(

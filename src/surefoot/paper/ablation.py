@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 TOLERANCE = 2e-4  # of the data's range: far below any error shown
 MARGIN = 0.1  # share of the sampling error, as in the regression experiment
 NAMES = {1: "First moment", 2: "Second moment"}
-CAPTIONS = {
-    "ablation": "Above: error against the distribution. Below: what the transport itself adds, the "
-    "distance from the moment of the sample that was fitted. ± is half the 95 % interval. "
-    "Hatched: some trial was not at equilibrium, so its number says where the flow was stopped."
-}
 
 
 @dataclass(frozen=True)
@@ -299,6 +294,5 @@ EXPERIMENT = Experiment(
     AblationResults.summary,
     verdicts,
     figures,
-    CAPTIONS,
 )
 run = EXPERIMENT.run

@@ -82,7 +82,6 @@ class Experiment(Generic[Config, Results]):
     summarise: Callable[[Results], Any]
     judge: Callable[[Results], list[Claim]]
     draw: Callable[[Results], dict[str, Figure]]
-    captions: Mapping[str, str]
     seeds: Callable[[Any], list[int]] = lambda config: [config.seed]
 
     def run(self, config: Config, out: Path, existing: Existing = "error") -> list[Claim]:

@@ -31,11 +31,6 @@ if TYPE_CHECKING:
 LOSSES = ("qr", "wgf")
 FLOOR = 0.05  # share of the way to solved below which nothing was learned
 PARTS = {"arms": "reward noise (arms)", "fork": "noise behind a fork"}  # of the moments
-CAPTIONS = {
-    "returns": "All trials thin, their interquartile mean thick. Dotted: solved.",
-    "scores": "Mean return over the last fifth of training, one mark per trial. Dotted: solved.",
-    "second-moments": "Learned over true standard deviation: 1 is right, 0 is blind to the noise.",
-}
 
 
 class GymTask(NamedTuple):
@@ -440,7 +435,6 @@ EXPERIMENT = Experiment(
     GymResults.summary,
     verdicts,
     figures,
-    CAPTIONS,
     seeds_of,
 )
 run = EXPERIMENT.run

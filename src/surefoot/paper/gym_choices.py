@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 EVALUATIONS = 20
-CAPTIONS = {
-    "choices": "Return of each trial over the last fifth of the run (full) and of its first half "
-    "(open). Dotted: solved."
-}
 
 
 class GymSetting(NamedTuple):
@@ -212,7 +208,6 @@ EXPERIMENT = Experiment(
     summary,
     verdicts,
     figures,
-    CAPTIONS,
     lambda config: list(range(config.seed, config.seed + config.trials)),
 )
 run = EXPERIMENT.run

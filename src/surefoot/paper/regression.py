@@ -16,7 +16,7 @@ from surefoot.errors import InputError
 from surefoot.paper.experiment import Columns, Experiment, Tables, measure_cells
 from surefoot.paper.fitting import Fit, fit_flow, fit_quantiles, moments
 from surefoot.paper.mixture import Mixture, SampledTrials, draw_trials, paper_mixture
-from surefoot.paper.regression_results import CAPTIONS, RegressionResults, figures, verdicts
+from surefoot.paper.regression_results import RegressionResults, figures, verdicts
 from surefoot.transport import ANNEALING
 
 METHODS = ("QR", "WGF exact", "WGF divergence", "WGF sinkhorn", "WGF three sweeps")
@@ -146,6 +146,5 @@ EXPERIMENT = Experiment(
     RegressionResults.summary,
     verdicts,
     figures,
-    CAPTIONS,
 )
 run = EXPERIMENT.run

@@ -31,12 +31,6 @@ SIDES = ("error", "estimate")
 ORDINALS = {1: "first", 2: "second"}
 PAPER = "No statistical difference between QR and WGF regression"
 ACCURATE = "WGF regression produces two accurate moment estimates"
-CAPTIONS = {
-    "errors": "Absolute error of the first two moments, over all trials. White bar: middle half; "
-    "line across: median; marker: mean.",
-    "differences": "Above: RMSE with 95 % interval beside the sampling error (dashed), which no "
-    "method can beat. Below: paired difference to QR in % of it; grey: the equivalence margin.",
-}
 Row = dict[str, Any]
 Columns = dict[str, np.ndarray]
 

@@ -33,12 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LOOKS = styles(["X", "Y"])
-CAPTIONS = {
-    "dispersion-space": "Figure 1: the space between the cumulative CDF of a return and its "
-    "asymptotes. Its area is half the variance.",
-    "dominance": "Figure 2: three pairs of returns, and what the library says of them. Above the "
-    "distributions, shaded where they speak for one of the two; below the curves it compares.",
-}
 BIMODAL = np.array([-4.0, -3.0, -2.5, -2.0, 1.0, 2.0, 2.5, 3.0, 3.5, 4.5])
 
 
@@ -267,7 +261,5 @@ def verdict(x: np.ndarray, y: np.ndarray) -> str:
     return f"first order: {first}\nsecond order: {second}"
 
 
-EXPERIMENT = Experiment(
-    "figures", TheoryConfig, measure, read, summary, claims_of, figures, CAPTIONS
-)
+EXPERIMENT = Experiment("figures", TheoryConfig, measure, read, summary, claims_of, figures)
 run = EXPERIMENT.run

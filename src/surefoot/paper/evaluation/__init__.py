@@ -7,13 +7,12 @@ to them, `verdicts` the errors and claims, `figures` the pictures.
 from __future__ import annotations
 
 from surefoot.paper.evaluation.config import GRID, METHODS, PLACES, EvaluationConfig
-from surefoot.paper.evaluation.figures import CAPTIONS, figures
+from surefoot.paper.evaluation.figures import figures
 from surefoot.paper.evaluation.flows import EvaluationResults, measure
 from surefoot.paper.evaluation.verdicts import summary, verdicts
 from surefoot.paper.experiment import Experiment
 
 __all__ = [
-    "CAPTIONS",
     "EXPERIMENT",
     "GRID",
     "METHODS",
@@ -32,6 +31,5 @@ EXPERIMENT = Experiment(
     summary,
     verdicts,
     figures,
-    CAPTIONS,
 )
 run = EXPERIMENT.run

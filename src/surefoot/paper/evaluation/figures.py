@@ -18,15 +18,6 @@ from surefoot.plots.styles import BLACK, PALETTE, Style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-CAPTIONS = {
-    "distributions": "Particles and the rollouts they were fitted to, by transport, first trial.",
-    "outcome-risk": "Shaded: the dispersion space of the first trial's particles, whose area is "
-    "half the variance. Dotted: F⁽²⁾ of the truth.",
-    "convergence": "Mean over places and actions with 95 % interval over trials. sinkhorn-scaled "
-    "counts in another unit and is left out.",
-    "errors": "Mean over trials with 95 % interval, by place and action.",
-}
-
 
 def figures(results: EvaluationResults) -> dict[str, Figure]:
     drawn = {"convergence": _convergence(results), "errors": _errors(results)}

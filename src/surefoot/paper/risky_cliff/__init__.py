@@ -9,12 +9,11 @@ from __future__ import annotations
 from surefoot.paper.experiment import Experiment, Tables, measure_cells
 from surefoot.paper.risky_cliff.cells import compute_cell
 from surefoot.paper.risky_cliff.config import LOSSES, CliffCell, RiskyCliffConfig
-from surefoot.paper.risky_cliff.figures import CAPTIONS, figures
+from surefoot.paper.risky_cliff.figures import figures
 from surefoot.paper.risky_cliff.results import CliffResults
 from surefoot.paper.risky_cliff.verdicts import verdicts
 
 __all__ = [
-    "CAPTIONS",
     "EXPERIMENT",
     "LOSSES",
     "CliffCell",
@@ -37,6 +36,5 @@ EXPERIMENT = Experiment(
     CliffResults.summary,
     verdicts,
     figures,
-    CAPTIONS,
 )
 run = EXPERIMENT.run

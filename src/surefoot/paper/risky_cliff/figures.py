@@ -31,25 +31,6 @@ FINALS = {
     "return": "return per episode",
     "steps": "steps per episode",
 }
-SMOOTHED = f"Mean of all trials with 95 % interval, averaged over {WINDOW} episodes."
-CAPTIONS = {
-    "headline": "Two paths are worth the same, one along the cliff with random rewards (dotted "
-    "cells), one over the top row with certain ones. Above: the share of trials (%) whose learned "
-    "behaviour passes each cell. Below: means over trials with 95 % intervals.",
-    "final": "What each policy came to with each loss: mean over trials with 95 % interval, over "
-    "the last episodes; falls over all.",
-    "top-row": "How often an episode leads over the sure top row. " + SMOOTHED,
-    "falls": "Falls from the cliff, added up. Mean of all trials with 95 % interval.",
-    "return": "Return per episode; the first wild ones are cut off. " + SMOOTHED,
-    "steps": "Steps per episode; the first wild ones are cut off. " + SMOOTHED,
-    "ties": "How often several actions had the best mean up to the tolerance. " + SMOOTHED,
-    "who-decided": "Who chose the action, over all steps of all trials, exploration included.",
-    "paths": "Lines: paths of the first trial without exploration. Numbers: % of trials whose "
-    "behaviour passes. Dotted: entering pays a random reward. S start, G goal.",
-    "tolerance": "What the tie tolerance does. Mean with 95 % interval, wgf-mixture. Dotted: "
-    "deviation of the return along the cliff. The tolerance must lie below it, and above the "
-    "jitter of the estimates.",
-}
 
 
 def figures(results: CliffResults) -> dict[str, Figure]:
