@@ -13,6 +13,7 @@ from surefoot.cli.options import own_modules, parse
 from surefoot.errors import InputError
 
 if TYPE_CHECKING:
+    from surefoot.comparison import Comparison
     from surefoot.training.evaluation import Evaluated
 
 TEXT = "Let several policies act on what one agent has learned, in the same episodes."
@@ -47,8 +48,7 @@ def main(words: list[str]) -> int:
         raise InputError("evaluate: name an agent or a run directory (surefoot evaluate --help)")
     if options.seed < 0:
         raise InputError(f"seed = {options.seed}: it must not be negative")
-    from surefoot.comparison import compare, save_comparison
-    from surefoot.comparison.directory import check_directory
+    from surefoot.comparison import check_directory, compare
     from surefoot.policies import policy_named
     from surefoot.runs.files import portable_path
     from surefoot.training.evaluation import evaluate
@@ -73,7 +73,7 @@ def main(words: list[str]) -> int:
         )  # fmt: skip
         print(f"\n{comparison}")
     if options.out is not None:
-        _save(options, found, returns, comparison, save_comparison)
+        _save(options, found, returns, comparison)
     return 0
 
 
@@ -124,7 +124,7 @@ def show(found: tuple[Evaluated, ...], options: Options) -> None:
 
 
 def _save(
-    options: Options, found: tuple[Evaluated, ...], returns: Any, comparison: Any, save: Any
+    options: Options, found: tuple[Evaluated, ...], returns: Any, comparison: Comparison | None
 ) -> None:
     from surefoot.comparison import write_returns
     from surefoot.runs.files import portable_path
@@ -150,6 +150,6 @@ def _save(
         "agent": portable_path(options.agent or ""), "env": options.env,
         "episodes": options.episodes, "policies": list(options.policy),
     }  # fmt: skip
-    save(options.out, comparison, returns, config=config, summary=summary)
+    comparison.save(options.out, config=config, summary=summary)
     print(f"\nreturns.csv, the comparison and its figure are in {options.out}")
     print(f"one page of it all: surefoot report {options.out}")
