@@ -23,7 +23,8 @@ from surefoot.paper.moments import CONTENDERS, measure_all
 from surefoot.plots import label, legend, legend_below, new_figure, style, styles
 from surefoot.plots.styles import GREY
 from surefoot.runs.progress import progress
-from surefoot.training.trials import Trial, run_trials
+from surefoot.training.train import Training
+from surefoot.training.trials import run_trials
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -138,7 +139,7 @@ def seeds_of(config: GymConfig) -> list[int]:
     return list(range(config.seed, config.seed + max(config.trials, most)))
 
 
-def make_trials(config: GymConfig, task: str, steps: int, solving: bool) -> list[Trial]:
+def make_trials(config: GymConfig, task: str, steps: int, solving: bool) -> list[Training]:
     about = TASKS[task]
     own: dict[str, Any] = {
         "particles": config.particles, "target_period": config.target_period,
@@ -151,9 +152,9 @@ def make_trials(config: GymConfig, task: str, steps: int, solving: bool) -> list
             own["learning_rate_steps"] = steps
     every = steps // config.evaluations
     return [
-        Trial(
-            about.env_id, NeuralConfig(loss=loss, **own), config.seed + k,
-            every * config.evaluations, every, 10, config.compiled and about.compiled,
+        Training(
+            about.env_id, NeuralConfig(loss=loss, **own), every * config.evaluations,
+            config.seed + k, config.compiled and about.compiled, eval_every=every,
         )
         for loss in LOSSES
         for k in range(count_trials(config, task, solving))
@@ -173,7 +174,7 @@ def measure(config: GymConfig, tables: Tables) -> None:
         tables.write("moments", _moments(config))
 
 
-def _setup(config: GymConfig, task: str, solving: bool) -> dict[str, Trial]:
+def _setup(config: GymConfig, task: str, solving: bool) -> dict[str, Training]:
     """The trials of a task by the names of their tables."""
     steps = dict(zip(config.tasks, config.steps, strict=True))[task] * (2 if solving else 1)
     trials = make_trials(config, task, steps, solving)
@@ -192,8 +193,8 @@ def train(config: GymConfig, tables: Tables, task: str, solving: bool) -> None:
     ):
         size = len(result.steps)
         columns = {
-            "loss": [result.trial.config.loss] * size,
-            "seed": [result.trial.seed] * size,
+            "loss": [result.training.config.loss] * size,
+            "seed": [result.training.seed] * size,
             "step": [int(step) for step in result.steps],
             "return": [float(returns.mean()) for returns in result.returns],
         }
