@@ -7,7 +7,6 @@ import dataclasses
 import inspect
 import textwrap
 import tomllib
-import typing
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -173,15 +172,9 @@ def _after(words: list[str], option: str) -> str | None:
 
 def options_of(kind: str, config: type[Any]) -> type[Any]:
     """The common options and every field of the agent's configuration, policies by name."""
-    from surefoot.policies import Policy, policy_text
-
     rows = [*COMMON, COMPILED] if kind == "neural" else list(COMMON)
-    base, hints, docs = config(), get_type_hints(config), field_docs(config)
-    for name in (f.name for f in dataclasses.fields(config)):
-        value, hint = getattr(base, name), hints[name]
-        if Policy in (hint, *typing.get_args(hint)):
-            hint, value = str, value if isinstance(value, str) else policy_text(value)
-        rows.append((name, hint, value, docs[name]))
+    hints, docs = get_type_hints(config, localns={"Policy": str}), field_docs(config)
+    rows += [(f.name, hints[f.name], f.default, docs[f.name]) for f in dataclasses.fields(config)]
     fields = [(name, _helped(hint, text), value) for name, hint, value, text in rows]
     return dataclasses.make_dataclass("Options", fields, frozen=True)
 
