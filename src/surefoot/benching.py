@@ -119,7 +119,7 @@ def _trials(trials: int, steps: int) -> Contestant:
     import jax
 
     from surefoot.agents.tabular import TabularConfig
-    from surefoot.agents.tabular.training import advance, start_runs, trial_keys
+    from surefoot.agents.tabular.loop import advance, start_runs, trial_keys
     from surefoot.envs import risky_cliff
     from surefoot.policies import SSD
 

@@ -53,11 +53,16 @@ def fault_policy(wanted: str | FaultPolicy) -> FaultPolicy:
 
 
 class Fault(Exception):
-    """A step that came to nothing; `lasting` if what the agent has learned is spoilt too."""
+    """A step that came to nothing: the next one to be made, or the number `step`.
 
-    def __init__(self, message: str, lasting: bool = False) -> None:
+    `lasting` if what the agent has learned is spoilt too; `ended` are the episodes before it.
+    """
+
+    def __init__(
+        self, message: str, *, lasting: bool = False, step: int | None = None, ended: Any = ()
+    ) -> None:
         super().__init__(message)
-        self.lasting = lasting
+        self.lasting, self.step, self.ended = lasting, step, ended
 
 
 class Hang(Exception):

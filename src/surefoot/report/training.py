@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.agents.opening import action_names, env_of, initial_obs, open_agent
+from surefoot.agents.loading import open_agent
 from surefoot.envs.cliffs import CliffGrid, noisy_states
 from surefoot.errors import InputError
 from surefoot.plots.styles import BLUE, VERMILION, Style
@@ -189,7 +189,7 @@ def _moving(values: np.ndarray, width: int) -> np.ndarray:
 def watched(path: Path, agent: Any, asked: Any) -> Chart:
     """How each action's return distribution changed while the agent learned."""
     steps, z = _watched(path)
-    named = action_names(agent, z.shape[2]) if agent is not None else range(z.shape[2])
+    named = agent.action_names if agent is not None else range(z.shape[2])
     actions = [f"action {a}" for a in named]
     looks, levels = looks_of(actions), np.linspace(0, z.shape[3] - 1, 5).round().astype(int)
     variants = {}
@@ -258,10 +258,10 @@ def _tabular(agent: Any) -> Explorer:
     mdp = agent.mdp
     masks = None if mdp is None or mdp.mask is None else np.asarray(mdp.mask)
     places, states, columns = _layout(agent, len(z))
-    start = initial_obs(agent, agent.seed)
+    start = agent.first_observation(agent.seed)
     start = start if isinstance(start, int) and start in states else states[0]
     learned = {"this agent": Learned(z, _ways(agent), states, masks, agent.seed)}
-    names = action_names(agent, z.shape[1])
+    names = agent.action_names
     data = explorer.explore(learned, places, actions=names, start=int(start), choice="",
                             columns=columns)  # fmt: skip
     caption = (
@@ -277,7 +277,7 @@ def _layout(agent: Any, size: int) -> tuple[list[Place], list[int], int]:
     if grid is not None:
         noisy = noisy_states(agent.mdp)
         return explorer.grid_places(grid, noisy), explorer.acting_states(grid), grid.columns
-    world = getattr(env_of(agent), "unwrapped", None)
+    world = getattr(agent.env, "unwrapped", None)
     marks = np.asarray(getattr(world, "desc", np.zeros(0, "S1")))
     if marks.ndim == 2 and marks.size == size and marks.dtype.kind == "S":  # FrozenLake
         kinds = {b"S": "start", b"G": "goal", b"H": "cliff"}
@@ -313,7 +313,7 @@ def _lands(grid: CliffGrid, state: int, action: int) -> int:
 
 def _neural(agent: Any, path: Path, seed: int) -> Explorer:
     """The first observation of the environment, and those that were watched."""
-    obs = initial_obs(agent, seed)
+    obs = agent.first_observation(seed)
     z, places = [np.asarray(agent.return_distribution(obs))], [
         Place(f"first observation, seed {seed}: {_shown(obs)}", text="first observation")
     ]  # fmt: skip
@@ -325,11 +325,10 @@ def _neural(agent: Any, path: Path, seed: int) -> Explorer:
             places.append(Place(label, text=f"watched {i}"))
     except InputError:
         pass  # nothing was watched
-    names = action_names(agent, len(z[0]))
+    names = agent.action_names
     learned = {"this agent": Learned(np.stack(z), _ways(agent), seed=agent.seed)}
     data = explorer.explore(learned, places, actions=names, choice="")
-    env = env_of(agent)
-    where = f" in {env.spec.id}" if env is not None and env.spec else ""
+    where = f" in {agent.env.spec.id}" if agent.env is not None and agent.env.spec else ""
     caption = "Click an observation: what the agent expects of each action, and what it decides."
     return Explorer("explorer", f"The agent's decisions{where}", data, caption)
 

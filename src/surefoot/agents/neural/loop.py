@@ -158,7 +158,7 @@ class SteppedNetwork:
                     ended = Finished(done, number, total, length, loss)
                     total, length, number = 0.0, 0, number + 1
                 if not finite:
-                    raise Fault(loss_text(loss), lasting=True)
+                    raise Fault(loss_text(loss), lasting=True, step=done)
                 if over:
                     return [ended]
             return []
@@ -184,6 +184,16 @@ class SteppedNetwork:
         refuse_masks(self.env.env, info)
         action = self.calls.begin(state.carry.params, state.key, obs)
         self.state = state._replace(obs=obs, action=np.int32(action), begun=np.bool_(True))
+
+    def begin_again(self) -> bool:
+        """Start the pending episode in the environment; whether it shows what it showed before."""
+        if not self.state.begun:
+            return True
+        try:
+            first, _ = self.env.reset(int(self.state.episode.number))
+            return np.array_equal(self.spec.check(first), self.state.obs)
+        except Exception as error:
+            raise fault_from(error) from error
 
     def cut(self) -> list[Finished]:
         """Give up the episode under way: truncated after the last step it made."""
@@ -259,7 +269,8 @@ class CompiledNetwork:
                 sync = compiled(config, spec).sync
                 inner = inner._replace(target_params=sync(inner.target_params, inner.carry.params))
             record = np.asarray(inner.record)[:length].astype(np.float64)
-            finished, episode = _episodes(record, episode, done - length)
+            more, episode = _episodes(record, episode, done - length)
+            ended += more
             self.state = state._replace(
                 carry=inner.carry,
                 target_params=inner.target_params,
@@ -269,12 +280,12 @@ class CompiledNetwork:
                 episode=episode,
                 env=inner.env,
             )
-            ended += finished
             bad = np.flatnonzero(record[:, 3] == 0)
             if bad.size:
-                step = done - length + int(bad[0]) + 1
-                text = f"step {step}, {loss_text(record[bad[0], 2])}"
-                raise Fault(text, lasting=True)
+                at = done - length + int(bad[0]) + 1
+                sound = [episode for episode in ended if episode.step < at]
+                text = loss_text(record[bad[0], 2])
+                raise Fault(text, lasting=True, step=at, ended=sound)
         return ended
 
     def enter(self) -> Inner:

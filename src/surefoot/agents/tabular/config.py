@@ -64,8 +64,6 @@ class TabularConfig:
         for name, known in (
             ("loss", LOSSES),
             ("targets", TARGETS),
-            ("transport", TRANSPORTS),
-            ("potential", POTENTIAL_NAMES),
             ("solver", SOLVERS),
         ):
             if getattr(self, name) not in known:

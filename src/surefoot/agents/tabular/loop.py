@@ -38,6 +38,8 @@ COUNTS = (
 )
 CHUNK = 500  # most steps, and so most episodes, between two looks of the host
 SPOILT = "the reward or the estimate made from it is not finite"
+Ended = tuple[int, np.ndarray]
+"""A finished episode: the step of the run at which it ended, and its counts `[F]`."""
 
 
 class TrialState(NamedTuple):
@@ -225,16 +227,23 @@ class CompiledTable:
         self.run = self.run._replace(table=jax.tree.map(lambda x: x[None], table), key=key)
         self.steps = steps
 
-    def advance(self, steps: int) -> np.ndarray:
-        """That many steps; the counts of the episodes that ended in them `[E, F]`."""
-        before = int(self.run.steps[0])
+    @property
+    def z(self) -> jax.Array:
+        return self.run.table.z[0]
+
+    def advance(self, steps: int) -> list[Ended]:
+        """That many steps, and the episodes that ended in them."""
+        before, start = int(self.run.steps[0]), self.steps - int(self.run.clock[0])
         self.run = advance(self.config, self.mdp, None, steps, self.run)
-        ended = np.array(self.run.episodes[0, : int(self.run.episode[0])])
+        rows = np.array(self.run.episodes[0, : int(self.run.episode[0])])
         self.run = self.run._replace(episode=jnp.zeros_like(self.run.episode))
+        ends = start + np.cumsum(rows[:, COUNTS.index("steps")]).astype(np.int64)
+        ended = list(zip(map(int, ends), rows, strict=True))
         fault = int(self.run.fault[0])
         self.steps += steps if fault < 0 else fault - before
         if fault >= 0:
-            raise Fault(f"state {int(self.run.state[0])}: {SPOILT}", lasting=True)
+            text = f"in state {int(self.run.state[0])} {SPOILT}"
+            raise Fault(text, lasting=True, step=self.steps + 1, ended=ended)
         return ended
 
     def tree(self) -> Any:
@@ -279,8 +288,12 @@ class SteppedTable:
         self.key = jax.random.fold_in(self.key, steps)
         self.begin(number)
 
-    def advance(self, steps: int) -> np.ndarray:
-        """Up to that many steps, fewer if the episode ends: its counts `[0 or 1, F]`.
+    @property
+    def z(self) -> jax.Array:
+        return self.table.z
+
+    def advance(self, steps: int) -> list[Ended]:
+        """Up to that many steps, fewer if the episode ends.
 
         A step that fails raises `Fault` and changes nothing.
         """
@@ -313,25 +326,24 @@ class SteppedTable:
             self.tally[:3] += reward, 1, terminated
             self.tally[3:] += reasons
             if not self.record[-1]:
-                raise Fault(f"state {int(places[0])}: {SPOILT}", lasting=True)
-            if over:
-                return self._end()
-        return np.zeros((0, len(COUNTS)), np.float32)
+                text = f"in state {int(places[0])} {SPOILT}"
+                raise Fault(text, lasting=True, step=self.steps)
+            if over:  # the next episode has its first state and action already
+                ended, self.tally = self.tally, np.zeros_like(self.tally)
+                self.clock, self.number = 0, self.number + 1
+                return [(self.steps, ended)]
+        return []
 
-    def cut(self) -> np.ndarray:
-        """Give up the episode under way; its counts `[0 or 1, F]`."""
-        if self.clock > 0:
-            return self._end(begun=False)
+    def cut(self) -> list[Ended]:
+        """Give up the episode under way."""
+        ended = [(self.steps, self.tally)] if self.clock > 0 else []
         self.begin(self.number + 1)
-        return np.zeros((0, len(COUNTS)), np.float32)
-
-    def _end(self, begun: bool = True) -> np.ndarray:
-        """The next episode has its first state and action already, unless this one was cut."""
-        ended, state, record = self.tally[None], self.state, self.record
-        self.begin(self.number + 1)
-        if begun:
-            self.begun, self.state, self.record = True, state, record
         return ended
+
+    def begin_again(self) -> bool:
+        """Start the pending episode in the environment; whether it shows what it showed before."""
+        seen = self.env.env.observation_space
+        return not self.begun or self._start(self.number, seen) == self.state
 
     def _start(self, number: int, seen: gym.Space[Any]) -> int:
         try:
@@ -340,7 +352,7 @@ class SteppedTable:
             raise fault_from(error) from error
 
     def tree(self) -> Any:
-        """All the run is made of, between two episodes."""
+        """All the run is made of, but for the environment."""
         return {
             "table": self.table,
             "key": jax.random.key_data(self.key),
@@ -348,6 +360,8 @@ class SteppedTable:
             "state": np.int64(self.state),
             "begun": np.bool_(self.begun),
             "number": np.int64(self.number),
+            "clock": np.int64(self.clock),
+            "tally": self.tally,
         }
 
     def restore(self, tree: Any, steps: int) -> None:
@@ -355,7 +369,8 @@ class SteppedTable:
         self.key = jax.random.wrap_key_data(jnp.array(tree["key"]))
         self.begin(int(tree["number"]))
         self.begun, self.state = bool(tree["begun"]), int(tree["state"])
-        self.record = np.array(tree["record"])
+        self.record, self.tally = np.array(tree["record"]), np.array(tree["tally"])
+        self.clock = int(tree["clock"])
 
 
 @lru_cache(maxsize=32)
