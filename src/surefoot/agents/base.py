@@ -181,9 +181,7 @@ class Agent(ABC):
                 book.close()
         return self
 
-    def _learn(
-        self, total: int, looks: _Looks, retries: int, session: Session, bar: Task
-    ) -> None:
+    def _learn(self, total: int, looks: _Looks, retries: int, session: Session, bar: Task) -> None:
         every = [part.every for part in (looks.watch, session.checkpoints) if part is not None]
         every += [] if looks.eval_every is None else [looks.eval_every]
         last, pace, going = self.num_timesteps + total, Pace(STRETCH), True

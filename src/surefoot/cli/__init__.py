@@ -16,7 +16,6 @@ COMMANDS = {
     "report": "one offline HTML page of a run, a comparison or a training",
     "reproduce": "run an experiment of the paper, or all of them",
     "sweep": "train over a grid of settings and seeds",
-    "bench": "how fast surefoot is on this machine",
     "demo": "see the sure path being taken: a small run of the main experiment",
 }
 INTERRUPTED = 130

@@ -3,7 +3,7 @@
 An episode starts from its seed, so most environments carry nothing. Those that do, such as a
 curriculum, say what by two methods on any of their layers (wrappers and the environment itself):
 
-    def get_state(self) -> dict          # plain data: numbers, text, arrays, lists and dicts of these
+    def get_state(self) -> dict          # numbers, text, arrays, and lists and dicts of these
     def set_state(self, state: dict) -> None
 
 Gymnasium's NormalizeObservation and NormalizeReward keep running means; they are known here.
@@ -102,7 +102,10 @@ def _written(value: Any, arrays: Arrays, where: str) -> Any:
     if type(value) in (list, tuple):
         kind = type(value).__name__
         return {kind: [_written(v, arrays, f"{where}[{i}]") for i, v in enumerate(value)]}
-    if isinstance(value, float | np.generic | np.ndarray) and np.asarray(value).dtype.kind in "fiub":
+    if (
+        isinstance(value, float | np.generic | np.ndarray)
+        and np.asarray(value).dtype.kind in "fiub"
+    ):
         name = f"env.{len(arrays)}"
         arrays[name] = np.array(value)
         return {"array" if isinstance(value, np.ndarray) else "scalar": name}

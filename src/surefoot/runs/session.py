@@ -126,7 +126,9 @@ class Session:
         path = self._last()
         kind = type(self.agent).__name__
         how = keeper.hint or f"{kind}.resume({str(keeper.directory)!r})"
-        saved = "saved" if keeper.last == step else f"within an episode; step {keeper.last} is saved:"
+        saved = (
+            "saved" if keeper.last == step else f"within an episode; step {keeper.last} is saved:"
+        )
         raise Interrupted(f"interrupted at step {step}, {saved} {path}; go on with {how}", path)
 
     def _last(self) -> Path:

@@ -103,9 +103,7 @@ def to_device(state: RunState) -> RunState:
 class SteppedNetwork:
     """A run in a Gymnasium environment: one compiled call per step."""
 
-    def __init__(
-        self, config: NeuralConfig, spec: Spec, env: TrainingEnv, state: RunState
-    ) -> None:
+    def __init__(self, config: NeuralConfig, spec: Spec, env: TrainingEnv, state: RunState) -> None:
         self.config, self.spec, self.env, self.state = config, spec, env, state
         self.calls = compiled(config, spec)
 

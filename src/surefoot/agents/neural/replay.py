@@ -68,9 +68,7 @@ def insert(
     )
 
 
-def sample(
-    replay: Replay, count: jax.Array, bits: jax.Array, n_step: int, gamma: float
-) -> Sample:
+def sample(replay: Replay, count: jax.Array, bits: jax.Array, n_step: int, gamma: float) -> Sample:
     """A transition for each of `bits[B]` (uint32), uniform over the filled of `count` rows."""
     # Integers all the way: 24 bits of a float would favour some of 10^6 rows by 6 %.
     age = scaled(bits, jnp.minimum(count, replay.capacity))  # 0 is the newest row

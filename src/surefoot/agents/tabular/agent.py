@@ -17,13 +17,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from surefoot.agents.base import LAYOUT, Agent, AgentFile, check_finite, opened_env
+from surefoot.agents.base import LAYOUT, Agent, AgentFile, check_finite
 from surefoot.agents.tabular.algorithm import Table, behaviour, target_actions
 from surefoot.agents.tabular.config import TabularConfig
 from surefoot.agents.tabular.loop import COUNTS, CompiledTable, Ended, SteppedTable
 from surefoot.core.names import NAMED_LOSSES
 from surefoot.envs import ACTION_NAMES, TabularEnv, TabularMDP, decode, encode
-from surefoot.envs.faults import Fault, TrainingEnv
+from surefoot.envs.faults import Fault
 from surefoot.errors import InputError
 from surefoot.policies import Decision, Policy, policy_named
 from surefoot.runs.format import from_named, named, whole
