@@ -15,7 +15,7 @@ from surefoot.policies import SSD, CVaR
 CONFIGS = {
     "mixture": TabularConfig(memory=8, behaviour=SSD(tolerance=5e-4), initial_std=1.0),
     "qr": TabularConfig(loss="qr", behaviour=CVaR(0.25), initial_std=1.0),
-    "sinkhorn": TabularConfig(transport="sinkhorn", targets="sample", initial_std=1.0),
+    "sinkhorn": TabularConfig(loss="wgf", targets="sample", initial_std=1.0),
     "on-policy": TabularConfig(targets="sample", target="behaviour", initial_std=1.0),
 }
 

@@ -90,7 +90,7 @@ def _learn_tabular(
         made_env(trial.env, **dict(trial.env_options)), trial.config, seed=trial.seed
     )
 
-    def note(agent: TabularAgent) -> None:
+    def note(agent: TabularAgent, _: Any) -> None:
         steps_done[0] = agent.num_timesteps
 
     for bound in bounds:
