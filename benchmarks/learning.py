@@ -79,13 +79,14 @@ def ours(setting: Setting, loss: str, seed: int) -> dict[str, Any]:
 
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     from surefoot.agents.neural import NeuralConfig
-    from surefoot.training.trials import Trial, run_trial
+    from surefoot.training.train import Training
+    from surefoot.training.trials import run_training
 
     config = NeuralConfig(loss=loss, **{name: getattr(setting, name) for name in SHARED})
-    result = run_trial(
-        Trial(
-            setting.env_id, config, seed, setting.steps, setting.eval_every, EPISODES,
-            setting.compiled,
+    result = run_training(
+        Training(
+            setting.env_id, config, setting.steps, seed, setting.compiled,
+            eval_every=setting.eval_every, eval_episodes=EPISODES,
         )
     )  # fmt: skip
     curve = result.returns.mean(axis=1).tolist()

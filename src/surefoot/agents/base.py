@@ -26,10 +26,10 @@ from surefoot.envs.memory import read_memory, restore_memory
 from surefoot.errors import InputError, RunError, unknown
 from surefoot.policies import Decision, Policy, policy_named
 from surefoot.runs.checkpoints import Checkpoints, Snapshot, read_checkpoint
-from surefoot.runs.format import configuration, lengths, named, read_agent, settings, texts, whole
+from surefoot.runs.format import configuration, count, lengths, named, read_agent, settings, texts
 from surefoot.runs.format import write_agent as write_file
 from surefoot.runs.logs import Finished, RunLog, Watch
-from surefoot.runs.progress import Mode, Task
+from surefoot.runs.progress import Bar, Mode
 from surefoot.runs.progress import progress as show_progress
 from surefoot.runs.session import Pace, Session
 
@@ -180,7 +180,7 @@ class Agent(ABC):
                 book.close()
         return self
 
-    def _learn(self, total: int, looks: _Looks, retries: int, session: Session, bar: Task) -> None:
+    def _learn(self, total: int, looks: _Looks, retries: int, session: Session, bar: Bar) -> None:
         every = [part.every for part in (looks.watch, session.checkpoints) if part is not None]
         every += [] if looks.eval_every is None else [looks.eval_every]
         last, pace, going = self.num_timesteps + total, Pace(STRETCH), True
@@ -211,7 +211,7 @@ class Agent(ABC):
             self._look(looks)
             session.between()
 
-    def _note(self, episodes: Sequence[Finished], looks: _Looks, bar: Task) -> bool:
+    def _note(self, episodes: Sequence[Finished], looks: _Looks, bar: Bar) -> bool:
         """Log finished episodes and tell the callback; False if it asks to stop."""
         going = True
         for episode in episodes:
@@ -412,10 +412,10 @@ class Agent(ABC):
                 "runs this version cannot go on with; agents that it saved can be loaded"
             )
         agent = cls._restored(file, env, options)
-        agent._drawn = whole(about, "drawn", path, 2**31 - 1)
+        agent._drawn = count(about, "drawn", path, 2**31 - 1)
         agent.faults = texts(about, "faults", path)
         agent._logged = lengths(about, "logs", path)
-        if agent.num_timesteps != whole(about, "num_timesteps", path):
+        if agent.num_timesteps != count(about, "num_timesteps", path):
             raise InputError(f"{path}: its counters contradict each other")
         if not agent.at_boundary:  # saved within an episode that would not end
             agent._cut()
@@ -467,7 +467,7 @@ class Agent(ABC):
         """Configuration and seed of a file."""
         path, _, about = file
         config = configuration(cls.config_type, about.get("config"), path, options)
-        return config, whole(about, "seed", path, 2**32 - 1)
+        return config, count(about, "seed", path, 2**32 - 1)
 
     @staticmethod
     def _env_of(file: AgentFile, env: Any) -> tuple[Any, Callable[[], Any] | None]:

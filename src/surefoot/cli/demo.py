@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Options:
+class DemoOptions:
     trials: int = 16
     """Independent trials of each policy."""
     episodes: int = 300
@@ -30,7 +30,7 @@ class Options:
 
 
 def main(words: list[str]) -> int:
-    options = parse(Options, words, "surefoot demo", "A small run of the main experiment.")
+    options = parse(DemoOptions, words, "surefoot demo", "A small run of the main experiment.")
     from rich.console import Console
 
     from surefoot.paper.risky_cliff import Config, Results, run

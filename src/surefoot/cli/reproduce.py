@@ -18,7 +18,7 @@ ALL = "every experiment in order; repeat the command to pick up where it stopped
 
 
 @dataclass(frozen=True)
-class AllOptions:
+class ReproduceAllOptions:
     seed: int = 0
     """Seed of every experiment."""
     trials: int | None = None
@@ -38,7 +38,7 @@ def main(words: list[str]) -> int:
     if words[0] not in known:
         raise unknown("experiment", words[0], known)
     if words[0] == "all":
-        options = parse(AllOptions, words[1:], "surefoot reproduce all", ALL)
+        options = parse(ReproduceAllOptions, words[1:], "surefoot reproduce all", ALL)
         for name in options.only:
             if name not in EXPERIMENTS:
                 raise unknown("experiment", name, EXPERIMENTS)
@@ -71,7 +71,7 @@ def options_of(name: str, config: type[Any]) -> type[Any]:
     """The experiment's own options and those every experiment has."""
     existing = Literal["error", "resume", "overwrite"]
     return dataclasses.make_dataclass(
-        "Options",
+        "ReproduceOptions",
         [
             ("config", config, dataclasses.field(default_factory=config)),
             ("out", Path, Path("runs") / name),

@@ -22,7 +22,8 @@ from surefoot.paper.moments import CONTENDERS, measure_all
 from surefoot.plots import legend, new_figure, save_figure, style
 from surefoot.runs.directory import Existing, RunDir
 from surefoot.runs.progress import progress
-from surefoot.training.trials import Trial, TrialResult, run_trials
+from surefoot.training.train import Training
+from surefoot.training.trials import TrainingResult, run_trials
 
 if TYPE_CHECKING:
     import polars
@@ -176,7 +177,7 @@ def count_trials(config: Config, task: str, solving: bool) -> int:
     return config.solving_trials * TIMES.get(task, 1) if solving else config.trials
 
 
-def make_trials(config: Config, task: str, steps: int, solving: bool) -> list[Trial]:
+def make_trials(config: Config, task: str, steps: int, solving: bool) -> list[Training]:
     about = TASKS[task]
     own: dict[str, Any] = {
         "particles": config.particles, "target_period": config.target_period,
@@ -189,20 +190,20 @@ def make_trials(config: Config, task: str, steps: int, solving: bool) -> list[Tr
             own["learning_rate_steps"] = steps
     every = steps // config.evaluations
     return [
-        Trial(
-            about.env_id, NeuralConfig(loss=loss, **own), config.seed + k,
-            every * config.evaluations, every, 10, config.compiled and about.compiled,
+        Training(
+            about.env_id, NeuralConfig(loss=loss, **own), every * config.evaluations,
+            config.seed + k, config.compiled and about.compiled, eval_every=every,
         )
         for loss in LOSSES
         for k in range(count_trials(config, task, solving))
     ]  # fmt: skip
 
 
-def _columns(result: TrialResult) -> dict[str, Any]:
+def _columns(result: TrainingResult) -> dict[str, Any]:
     size = len(result.steps)
     return {
-        "loss": [result.trial.config.loss] * size,
-        "seed": [result.trial.seed] * size,
+        "loss": [result.training.config.loss] * size,
+        "seed": [result.training.seed] * size,
         "step": [int(step) for step in result.steps],
         "return": [float(returns.mean()) for returns in result.returns],
     }

@@ -22,7 +22,8 @@ from surefoot.paper.claims import Claim, write_claims
 from surefoot.paper.gym import TASKS, check_tasks
 from surefoot.plots import legend, new_figure, save_figure, style
 from surefoot.runs.directory import Existing, RunDir
-from surefoot.training.trials import Trial, run_trials
+from surefoot.training.train import Training
+from surefoot.training.trials import run_trials
 
 
 class Setting(NamedTuple):
@@ -111,16 +112,16 @@ def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
 def _measure(config: Config, task: str, steps: int) -> dict[str, Any]:
     about, every = TASKS[task], steps // EVALUATIONS
     trials = [
-        Trial(
-            about.env_id, NeuralConfig(particles=2, **setting._asdict()), config.seed + k,
-            every * EVALUATIONS, every, 10, about.compiled,
+        Training(
+            about.env_id, NeuralConfig(particles=2, **setting._asdict()), every * EVALUATIONS,
+            config.seed + k, about.compiled, eval_every=every,
         )
         for setting in config.settings()
         for k in range(config.trials)
     ]  # fmt: skip
     results = dict(run_trials(trials, workers=config.workers or None, description=f"{task}"))
     rows = [
-        (i // config.trials, results[i].trial.seed, int(step), float(returns.mean()))
+        (i // config.trials, results[i].training.seed, int(step), float(returns.mean()))
         for i in range(len(trials))
         for step, returns in zip(results[i].steps, results[i].returns, strict=True)
     ]

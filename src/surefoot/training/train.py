@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import hashlib
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,12 +33,12 @@ from surefoot.envs.making import made_env
 from surefoot.errors import InputError
 from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.directory import Existing, RunDir, config_bytes
-from surefoot.runs.files import atomic_write, json_bytes, read_json
+from surefoot.runs.files import atomic_write, json_bytes, plain, read_json
 from surefoot.runs.format import settings
 from surefoot.runs.logs import Hook, RunLog, Watch
 from surefoot.runs.signals import stopping
 
-Kind = Literal["neural", "tabular"]
+AgentKind = Literal["neural", "tabular"]
 AGAIN = "the same command"
 LAST = 100  # episodes at the end whose returns the summary averages
 
@@ -61,23 +63,38 @@ class Training:
 
     def __post_init__(self) -> None:
         for name in ("steps", "watch_every", "checkpoint_every"):
-            _at_least(name, getattr(self, name), 1)
-        _at_least("seed", self.seed, 0)
-        _at_least("eval_episodes", self.eval_episodes, 0)
+            at_least(name, getattr(self, name), 1)
+        at_least("seed", self.seed, 0)
+        at_least("eval_episodes", self.eval_episodes, 0)
         if self.eval_every is not None:
-            _at_least("eval_every", self.eval_every, 1)
-        if self.compiled and self.kind == "tabular":
+            at_least("eval_every", self.eval_every, 1)
+        if self.compiled and self.agent == "tabular":
             raise InputError("compiled: a tabular agent is compiled wherever it can be; leave it")
 
     @property
-    def kind(self) -> Kind:
+    def agent(self) -> AgentKind:
         return "tabular" if isinstance(self.config, TabularConfig) else "neural"
+
+    @property
+    def title(self) -> str:
+        return f"{self.env}, {self.config.loss}, seed {self.seed}"
 
     def as_dict(self) -> dict[str, Any]:
         """Flat, as the options of the command line are."""
         own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         del own["config"]
-        return {"agent": self.kind, **own, **settings(self.config)}
+        return {"agent": self.agent, **own, **settings(self.config)}
+
+    @property
+    def key(self) -> str:
+        """The same for the same training on every machine and in every year."""
+        text = json.dumps(plain(self.as_dict()), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    def evaluation_steps(self) -> list[int]:
+        """Every `eval_every` steps, and the end."""
+        every = self.eval_every or self.steps
+        return [*range(every, self.steps, every), self.steps]
 
     def make_env(self) -> Any:
         return made_env(self.env, **self.env_options)
@@ -98,11 +115,11 @@ def train(
     on_fault: str = "stop",
     show: bool = False,
 ) -> NeuralAgent | TabularAgent:
-    """Train as asked, in the directory `out`; gives the trained agent.
+    """Train as asked, in the directory `out`; returns the trained agent.
 
     `existing="resume"` takes up a run that is there, if it was asked for with the same
     configuration (or fewer steps); "overwrite" begins anew, "error" refuses. `hooks` makes, for
-    the run's directory, what else is told of returns and losses, such as `TensorBoard`.
+    the run's directory, what else follows returns and losses, such as `TensorBoard`.
     """
     training.make_env().close()  # what is wrong with it, or with the agent, is told before
     watched, agent = watched_observations(training), training.make_agent()  # anything is written
@@ -120,14 +137,13 @@ def train(
             agent = resume(run.path, _env_argument(training))
         left = training.steps - agent.num_timesteps
         if left > 0:
-            watch = Watch(_stacked(watched), training.watch_every) if watched else None
             with RunLog(run.path, hooks(run.path)) as book:
                 agent.learn(
                     left,
                     log=book,
                     eval_every=training.eval_every if training.eval_episodes > 0 else None,
                     eval_episodes=training.eval_episodes,
-                    watch=watch,
+                    watch=Watch(_stacked(watched), training.watch_every) if watched else None,
                     checkpoints=keeper,
                     on_fault=on_fault,
                     progress=show,
@@ -141,7 +157,7 @@ def _finish(run: RunDir, training: Training, agent: Any) -> Any:
     summary: dict[str, Any] = {
         "kind": "training",
         "env": training.env,
-        "agent": training.kind,
+        "agent": training.agent,
         "loss": training.config.loss,
         "steps": agent.num_timesteps,
         "episodes": len(returns),
@@ -151,9 +167,9 @@ def _finish(run: RunDir, training: Training, agent: Any) -> Any:
     summary["last_episodes"] = len(last)
     summary["training_return"] = mean_interval(last).as_dict() if len(last) > 1 else None
     if training.eval_episodes > 1:
-        found = agent.evaluate(training.eval_episodes)
-        summary["evaluation_return"] = mean_interval(found).as_dict()
-        summary["evaluation_returns"] = found.tolist()
+        final = agent.evaluate(training.eval_episodes)
+        summary["evaluation_return"] = mean_interval(final).as_dict()
+        summary["evaluation_returns"] = final.tolist()
     run.write_summary(summary)
     run.mark_complete()
     return agent
@@ -213,6 +229,6 @@ def _same(training: Training, stored: dict[str, Any]) -> bool:
     return config_bytes(training.as_dict(), "training") == json_bytes(stored)
 
 
-def _at_least(name: str, value: Any, least: int) -> None:
+def at_least(name: str, value: Any, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InputError(f"{name} = {value!r}: it must be a whole number, at least {least}")

@@ -34,7 +34,7 @@ from surefoot.envs.classic import ENVIRONMENTS, EnvState, PureEnv, pure_env_name
 from surefoot.envs.faults import Fault, TrainingEnv, refuse_masks
 from surefoot.errors import InputError
 from surefoot.policies import Decision
-from surefoot.runs.format import from_named, named, whole
+from surefoot.runs.format import count, from_named, named
 from surefoot.runs.logs import Finished
 
 
@@ -185,7 +185,7 @@ class NeuralAgent(Agent):
         learned = from_named(model, arrays, "agent", path)
         check_finite(named(learned, "agent"), path)
         agent = build()
-        agent._before_loading = whole(about, "num_timesteps", path)
+        agent._before_loading = count(about, "num_timesteps", path)
         params, opt_state, target = jax.tree.map(partial(jnp.array, copy=True), tuple(learned))
         state = agent._learner.state
         # Other draws than those of the run that was saved, from the same seed.
@@ -208,7 +208,7 @@ class NeuralAgent(Agent):
         check_finite(named((state.carry.params, state.target_params), "run.params"), path)
         agent = build()
         agent._learner.state = to_device(state)
-        agent._before_loading = whole(about, "earlier", path)
+        agent._before_loading = count(about, "earlier", path)
         return agent
 
     @classmethod

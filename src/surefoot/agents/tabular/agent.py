@@ -26,7 +26,7 @@ from surefoot.envs import ACTION_NAMES, TabularEnv, TabularMDP, decode, encode
 from surefoot.envs.faults import Fault
 from surefoot.errors import InputError
 from surefoot.policies import Decision, Policy, policy_named
-from surefoot.runs.format import from_named, named, whole
+from surefoot.runs.format import count, from_named, named
 from surefoot.runs.logs import Finished
 
 
@@ -236,7 +236,7 @@ class TabularAgent(Agent):
     def from_file(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> Self:
         path, arrays, about = file
         agent, old = cls._built(file, env, options, "table")
-        steps = whole(about, "num_timesteps", path)
+        steps = count(about, "num_timesteps", path)
         table: Table = jax.tree.map(jnp.array, from_named(agent.table, arrays, "table", path))
         if old:  # 0.1.0 wrote action 0 where it had not been
             mask = None if agent.mdp is None else agent.mdp.mask
@@ -245,7 +245,7 @@ class TabularAgent(Agent):
             table = table._replace(target_action=jnp.where(been, table.target_action, best))
         if isinstance(agent._learner, SteppedTable):
             # An episode of its own, not the first one over again.
-            agent._learner.start_from(table, steps, whole(about, "number", path) + 1)
+            agent._learner.start_from(table, steps, count(about, "number", path) + 1)
         else:
             agent._learner.start_from(table, steps)
         return agent
@@ -257,7 +257,7 @@ class TabularAgent(Agent):
         if about.get("process") != _digest(agent.mdp):
             raise InputError(f"{path}: was taken in another process than the one given as env")
         tree = from_named(agent._learner.tree(), arrays, "run", path)
-        agent._learner.restore(tree, whole(about, "num_timesteps", path))
+        agent._learner.restore(tree, count(about, "num_timesteps", path))
         rows = arrays.get("episodes", np.zeros(0))
         if rows.shape[1:] != (len(COUNTS),) or rows.dtype != np.float32:
             raise InputError(f"{path}: its episodes are not a table of {len(COUNTS)} columns")
