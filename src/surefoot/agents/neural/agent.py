@@ -46,6 +46,17 @@ class _Learned(NamedTuple):
     target_params: Any
 
 
+class _Recipe(NamedTuple):
+    """What an agent of a file is built from."""
+
+    env: gym.Env[Any, Any]
+    config: NeuralConfig
+    seed: int
+    compiled: bool
+    remake: Any  # makes another environment
+    like: RunState  # shapes of the run
+
+
 class NeuralAgent(Agent):
     """Learns return distributions with a network and acts on them by any policy."""
 
@@ -178,13 +189,14 @@ class NeuralAgent(Agent):
     @classmethod
     def from_file(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> Self:
         path, arrays, about = file
-        build, like = cls._checked(file, env, options)
+        recipe = cls._checked(file, env, options)
+        like = recipe.like
         model = _Learned(like.carry.params, like.carry.opt_state, like.target_params)
         if about.get("layout") != LAYOUT:
             arrays = _as_now(arrays)
         learned = from_named(model, arrays, "agent", path)
         check_finite(named(learned, "agent"), path)
-        agent = build()
+        agent = cls._built(recipe)
         agent._before_loading = count(about, "num_timesteps", path)
         params, opt_state, target = jax.tree.map(partial(jnp.array, copy=True), tuple(learned))
         state = agent._learner.state
@@ -200,35 +212,36 @@ class NeuralAgent(Agent):
     @classmethod
     def _restored(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> Self:
         path, arrays, about = file
-        build, like = cls._checked(file, env, options)
+        recipe = cls._checked(file, env, options)
+        like = recipe.like
         if "run.env.x" in arrays:
             inside: Any = EnvState(like.obs, np.int32(0))  # type: ignore[arg-type]
             like = like._replace(env=inside)
         state: RunState = from_named(like, arrays, "run", path)
         check_finite(named((state.carry.params, state.target_params), "run.params"), path)
-        agent = build()
+        agent = cls._built(recipe)
         agent._learner.state = to_device(state)
         agent._before_loading = count(about, "earlier", path)
         return agent
 
     @classmethod
-    def _checked(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> tuple[Any, RunState]:
+    def _checked(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> _Recipe:
         """How to build the agent of a file, and the shapes of its run: nothing is allocated yet."""
-        path, _, about = file
         config, seed = cls._settings(file, options)
-        inside = about.get("compiled")
+        inside = file.about.get("compiled")
         if not isinstance(inside, bool):
-            raise InputError(f"{path}: compiled = {str(inside)[:80]}, it must be true or false")
+            text = str(inside)[:80]
+            raise InputError(f"{file.path}: compiled = {text}, it must be true or false")
         env, remake = cls._env_of(file, env)
-        like = _shapes(config, spec_of(env), path)
+        like = _shapes(config, spec_of(env), file.path)
+        return _Recipe(env, config, seed, inside, remake, like)
 
-        def build() -> Self:
-            agent = cls(env, config, seed=seed, compiled=inside)
-            assert agent._training_env is not None
-            agent._training_env.remake = remake
-            return agent
-
-        return build, like
+    @classmethod
+    def _built(cls, recipe: _Recipe) -> Self:
+        agent = cls(recipe.env, recipe.config, seed=recipe.seed, compiled=recipe.compiled)
+        assert agent._training_env is not None
+        agent._training_env.remake = recipe.remake
+        return agent
 
     def _begin_again(self) -> bool:
         assert isinstance(self._learner, SteppedNetwork)

@@ -297,7 +297,7 @@ class TabularAgent(Agent):
 def _as_now(config: dict[str, Any]) -> dict[str, Any]:
     """The settings of 0.1.0, where `wgf` was any proximal step and exact by default."""
     operator = config.get("potential"), config.get("transport")
-    names = {pair: name for name, pair in NAMED_LOSSES.items()}
+    names: dict[Any, str] = {pair: name for name, pair in NAMED_LOSSES.items()}
     if config.get("loss") != "wgf":
         return config | {"potential": None, "transport": None}
     try:

@@ -249,7 +249,7 @@ class CompiledTable:
     def tree(self) -> Any:
         """All the run is made of, but for its rows of finished episodes, which have been read."""
         words = jax.random.key_data(self.run.key)
-        return self.run._replace(key=words, episodes=())  # type: ignore[arg-type]
+        return self.run._replace(key=words, episodes=())
 
     def restore(self, tree: Any, steps: int) -> None:
         run: TrialState = jax.tree.map(jnp.array, tree)
