@@ -98,14 +98,14 @@ def from_gym(folder: Path, setting: Setting, loss: str, seed: int) -> dict[str, 
     import polars
 
     from surefoot.agents.neural import NeuralConfig
-    from surefoot.paper.gym import TASKS, Config, make_trials
+    from surefoot.paper.gym import TASKS, GymConfig, make_trials
 
     task = next(name for name, about in TASKS.items() if about.env_id == setting.env_id)
     solving = setting.explore_start > setting.explore
     path = folder / f"{task}{'-exploring' if solving else ''}.{loss}-{seed}.parquet"
     if not path.exists():
         return None
-    trials = make_trials(Config(), task, setting.steps, solving)
+    trials = make_trials(GymConfig(), task, setting.steps, solving)
     (like,) = [t for t in trials if (t.config.loss, t.seed) == (loss, seed)]
     ours = {name: getattr(setting, name) for name in SHARED}
     if not solving:  # a constant rate, said in two ways

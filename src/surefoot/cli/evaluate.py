@@ -14,6 +14,7 @@ from surefoot.cli.options import parse
 from surefoot.errors import InputError
 
 if TYPE_CHECKING:
+    from surefoot.comparison import Comparison
     from surefoot.training.evaluation import Evaluated
 
 TEXT = "Let several policies act on what one agent has learned, in the same episodes."
@@ -49,8 +50,7 @@ def main(words: list[str]) -> int:
         raise InputError("evaluate: name an agent or a run directory (surefoot evaluate --help)")
     if options.seed < 0:
         raise InputError(f"seed = {options.seed}: it must not be negative")
-    from surefoot.comparison import compare
-    from surefoot.comparison.directory import check_directory
+    from surefoot.comparison import check_directory, compare
     from surefoot.policies import policy_named
     from surefoot.runs.files import portable_path
     from surefoot.training.evaluation import evaluate
@@ -105,9 +105,12 @@ def show(evaluated: tuple[Evaluated, ...], options: EvaluateOptions) -> None:
 
 
 def _save(
-    options: EvaluateOptions, evaluated: tuple[Evaluated, ...], returns: Any, comparison: Any
+    options: EvaluateOptions,
+    evaluated: tuple[Evaluated, ...],
+    returns: Any,
+    comparison: Comparison | None,
 ) -> None:
-    from surefoot.comparison import save_comparison, write_returns
+    from surefoot.comparison import write_returns
     from surefoot.runs.files import portable_path
     from surefoot.training.evaluation import CVAR_LEVELS
 
@@ -131,6 +134,6 @@ def _save(
         "agent": portable_path(options.agent or ""), "env": options.env,
         "episodes": options.episodes, "policies": list(options.policy),
     }  # fmt: skip
-    save_comparison(options.out, comparison, returns, config=config, summary=summary)
+    comparison.save(options.out, config=config, summary=summary)
     print(f"\nreturns.csv, the comparison and its figure are in {options.out}")
     print(f"one page of it all: surefoot report {options.out}")

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from surefoot.cli.options import parse
 from surefoot.errors import unknown
+from surefoot.paper import APART, EXPERIMENTS, experiment_named, run_all
 from surefoot.paper.claims import tally, to_table
-from surefoot.paper.everything import APART, EXPERIMENTS, module_of, run_all
 
 ALL = "every experiment in order; repeat the command to pick up where it stopped"
 
@@ -48,11 +48,11 @@ def main(words: list[str]) -> int:
 
 
 def run_one(name: str, words: list[str]) -> int:
-    module = module_of(name)
+    experiment = experiment_named(name)
     options: Any = parse(
-        options_of(name, module.Config), words, f"surefoot reproduce {name}", about(name)
+        options_of(name, experiment.config), words, f"surefoot reproduce {name}", about(name)
     )
-    made = module.run(options.config, options.out, existing=options.existing)
+    made = experiment.run(options.config, options.out, existing=options.existing)
     return _finish(made, f"{name}: {about(name)}", options.out)
 
 
