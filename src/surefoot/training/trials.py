@@ -12,7 +12,7 @@ import numpy as np
 from surefoot.agents.tabular import COUNTS
 from surefoot.runs.progress import Mode, progress
 from surefoot.training.engines import Board, run_jobs
-from surefoot.training.engines.board import Place, counter
+from surefoot.training.engines.board import CounterPlace, counter
 from surefoot.training.train import Training, evaluated_returns
 
 SHARE = 0.2  # of the training episodes, at the end, that `training_return` is the mean of
@@ -105,6 +105,6 @@ def run_trials(
             yield index, result
 
 
-def _job(job: tuple[Training, Place]) -> TrainingResult:
+def _job(job: tuple[Training, CounterPlace]) -> TrainingResult:
     training, place = job
     return run_training(training, counter(place))
