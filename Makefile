@@ -12,7 +12,7 @@ export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 # Both test workers, and the processes they start, compile much the same: kept from 0.2 s on, not 1 s.
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.2
 
-.PHONY: help demo test lint types pytest slow peers bench bench-learning docs torch browser clean
+.PHONY: help demo test lint types pytest slow peers bench bench-versus bench-learning docs torch browser clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -29,9 +29,11 @@ $(UV):
 demo: .venv/.synced ## the main job: see the sure path being taken
 	@$(BIN)/surefoot demo
 
-lint: .venv/.synced ## ruff
+lint: .venv/.synced ## ruff, and that imports go downwards
 	@echo "== ruff"
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@echo "== import-linter"
+	@$(BIN)/lint-imports --no-logo --cache-dir .cache/imports
 
 types: .venv/.synced ## mypy
 	@echo "== mypy"
@@ -67,6 +69,9 @@ bench: .venv/.synced ## side-by-side benchmarks
 	@$(BIN)/python -c "import geomloss" 2>/dev/null || \
 	  .tools/bin/pip --python $(BIN)/python install -q --no-deps geomloss==0.3.1
 	@$(BIN)/python -m benchmarks
+
+bench-versus: .venv/.synced ## this tree against another checkout: make bench-versus OTHER=../surefoot-0.1.0
+	@$(BIN)/python -m benchmarks.versus $(OTHER)
 
 bench-learning: .venv/.synced ## learning curves beside sb3-contrib's QR-DQN (hours)
 	@$(MAKE) --no-print-directory torch peers

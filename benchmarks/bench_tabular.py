@@ -94,7 +94,7 @@ def _researcher(steps: int) -> tuple[str, float | None]:
 
 
 def _draw(curves: dict[str, list[tuple[int, float]]]) -> None:
-    from surefoot.plots.figures import new_figure, render
+    from surefoot.plots import new_figure, render
 
     figure, axes = new_figure(1, 3, size=(12, 3.6), sharey=True)
     for ax, (label, points) in zip(axes[0], curves.items(), strict=True):

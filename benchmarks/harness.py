@@ -153,13 +153,13 @@ def _cells(row: dict[str, Any]) -> list[str]:
     case = row["name"] + (f" ({row['note']})" if row["note"] else "")
     peer = row["peer"] or ""
     if row["peer_seconds"] is not None:
-        peer = f"{peer}, {_duration(row['peer_seconds'])}"
+        peer = f"{peer}, {duration(row['peer_seconds'])}"
     ratio = "" if row["ratio"] is None else f"{row['ratio']:.3g}"
     verdict = {True: ": met", False: ": **not met**", None: ""}[row["met"]]
-    return [case, _duration(row["seconds"]), peer, ratio, row["wanted"] + verdict]
+    return [case, duration(row["seconds"]), peer, ratio, row["wanted"] + verdict]
 
 
-def _duration(seconds: float | None) -> str:
+def duration(seconds: float | None) -> str:
     if seconds is None:
         return ""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):

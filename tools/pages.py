@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from surefoot.paper.claims import to_markdown
-from surefoot.paper.everything import APART, EXPERIMENTS
+from surefoot.paper import APART, EXPERIMENTS
+from surefoot.paper.claims import read_claims, to_markdown
 from surefoot.runs.directory import RunDir
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -62,7 +62,7 @@ def reproduction() -> None:
         if not (RESULTS / name / "complete.json").exists():
             continue
         run = RunDir.open(RESULTS / name)
-        parts += [f"## {name}: {title}", to_markdown(run.read_claims())]
+        parts += [f"## {name}: {title}", to_markdown(read_claims(run))]
         if name == "risky-cliff":
             parts.append(sweep_table(run.read_summary()))
         for figure in run.figures:

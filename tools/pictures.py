@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import surefoot as sf
-from surefoot.plots.figures import PALETTE, legend, new_figure, render, style
+from surefoot.plots import PALETTE, legend, new_figure, render, style
 from surefoot.transport import project
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -9,7 +9,7 @@ import pytest
 
 import surefoot as sf
 
-LIGHT = ("compare", "evaluate", "bench", "demo", "report", "explain", "reproduce")
+LIGHT = ("compare", "evaluate", "demo", "report", "explain", "reproduce")
 HEAVY = ("jax", "optax", "matplotlib", "polars", "plotly", "scipy", "torch")
 
 

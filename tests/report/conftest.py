@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import surefoot as sf
 from surefoot.report import report
+from surefoot.report.page import Page
+from surefoot.report.sources import page_of
 from surefoot.runs.directory import RunDir
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -24,15 +25,16 @@ FLAGS = (
 
 @pytest.fixture(scope="session")
 def cliff(tmp_path_factory) -> Path:
-    """The risky cliff in a few episodes, as the experiment itself writes it."""
-    from surefoot.paper.risky_cliff import Config, run
+    """The risky cliff in a few episodes, as the experiment itself writes it (slow)."""
+    from surefoot.paper import risky_cliff
+    from surefoot.paper.risky_cliff import RiskyCliffConfig
 
     out = tmp_path_factory.mktemp("runs") / "risky-cliff"
-    config = Config(
+    config = RiskyCliffConfig(
         trials=2, episodes=12, losses=("wgf-mixture",), policies=("greedy", "ssd"), checks=(),
         tolerances=(), last=5, horizon=60, engine="serial",
     )  # fmt: skip
-    run(config, out)
+    risky_cliff.run(config, out)
     return out
 
 
@@ -44,11 +46,13 @@ def cliff_page(cliff, tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory) -> Path:
     """A tabular training with its logs, written as `surefoot train` writes them."""
+    import surefoot as sf
+
     out = tmp_path_factory.mktemp("trained") / "cliff"
-    config = {"kind": "training", "env": "surefoot/RiskyCliff-v0", "seed": 0, "watch": ["start"]}
-    run = RunDir.create(out, config, seeds=0, command=["surefoot", "train"])
+    config = {"env": "surefoot/RiskyCliff-v0", "seed": 0, "watch": ["start"], "evaluation": "ssd"}
+    run = RunDir.create(out, config, kind="training", seeds=0, command=["surefoot", "train"])
+    # A table that has not learned anything shows as well as one that has, and compiles nothing.
     agent = sf.TabularAgent("surefoot/RiskyCliff-v0", particles=4, memory=4, seed=0)
-    agent.learn(1500)
     agent.save(out / "agent.safetensors")
     rows = [f"{40 * i},{i},{-100.0 + i},{40 - i % 7}" for i in range(1, 30)]
     (out / "episodes.csv").write_text("\n".join(["step,episode,return,length", *rows, "1200,3"]))
@@ -56,11 +60,16 @@ def trained(tmp_path_factory) -> Path:
     (out / "evaluations.csv").write_text("\n".join(["step,episode,return", *rows]))
     z = np.sort(np.random.default_rng(0).normal(size=(3, 1, 4, 4)))
     rows = [f"{500 * (t + 1)},{s},{a},{n},{v}" for (t, s, a, n), v in np.ndenumerate(z)]
-    text = "\n".join(["step,state,action,particle,value", *rows])
+    text = "\n".join(["step,state,action,particle,value", *rows, "2000,0,0"])
     (out / "distributions.csv").write_text(text)
     run.write_summary({"evaluation_return": {"mean": 1, "low": 0, "high": 2, "n": 3}})
     run.mark_complete()
     return out
+
+
+@pytest.fixture(scope="session")
+def trained_page(trained) -> Page:
+    return page_of(trained)
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +85,7 @@ def browser() -> Iterator:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     service = webdriver.ChromeService(executable_path=DRIVER)
     driver = webdriver.Chrome(options=options, service=service)
-    driver.set_script_timeout(300)
+    driver.set_script_timeout(60)
     yield driver
     driver.quit()
     shutil.rmtree(profile, ignore_errors=True)

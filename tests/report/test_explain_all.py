@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 from surefoot.agents.explain import explain, explain_all
 from surefoot.core.dominance import ssd_dominates
-from surefoot.plots.decision import draw, focus
+from surefoot.plots.decision import draw_decision, focus
 from surefoot.policies import SSD, DecidedBy, Greedy
 
 NAMES = ("sure", "risky", "poor")
@@ -64,7 +64,7 @@ def test_the_drawing_looks_at_the_tied_actions():
     z = np.array([[2.0, 2.0, 2.0], [1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
     told = explain(z, SSD(tolerance=0.01), jax.random.key(0), names=NAMES)
     assert focus(told) == [0, 1]
-    figure = draw(told, "a title with $ in it")
+    figure = draw_decision(told, "a title with $ in it")
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["sure (chosen)", "risky"]
     cdf, curves, _ = figure.axes
@@ -76,7 +76,7 @@ def test_the_drawing_looks_at_the_tied_actions():
 def test_close_curves_are_drawn_as_differences():
     z = np.array([[-12.0, -12.0], [-12.001, -11.999]])
     told = explain(z, SSD(tolerance=1e-4), jax.random.key(0))
-    curves = draw(told).axes[1]
+    curves = draw_decision(told).axes[1]
     assert "minus the chosen" in curves.get_ylabel()
     # F^-2 of the risky one minus that of the sure one: -0.0005 at one half, 0 at one.
     np.testing.assert_allclose(curves.lines[1].get_ydata(), [0, -0.0005, 0], atol=1e-9)
@@ -84,4 +84,4 @@ def test_close_curves_are_drawn_as_differences():
 
 def test_one_action_and_no_spread_can_be_drawn():
     told = explain(np.zeros((1, 4)), Greedy(), jax.random.key(0))
-    assert draw(told).axes
+    assert draw_decision(told).axes

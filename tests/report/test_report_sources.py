@@ -1,274 +1,340 @@
-"""What a page is made from: experiments, fresh clones, folders, comparisons, trainings."""
+"""What a page is made from: experiments, folders, comparisons, trainings, sweeps, by their kind."""
 
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
 
 from surefoot.cli import main
-from surefoot.comparison import compare_file
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError
-from surefoot.paper.claims import Claim
+from surefoot.paper.claims import Claim, write_claims
 from surefoot.report import report
-from surefoot.report.parts import Chart, Explorer, Note, Picture, Table
+from surefoot.report.page import Explorer, Figure, Folded, Note, Table
 from surefoot.report.sources import page_of
 from surefoot.runs.directory import RunDir
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
-PNG = bytes.fromhex("89504e470d0a1a0a")
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><rect width="1" /></svg>'
+PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def of_kind(path, kind):
-    sections = page_of(path).sections
-    return [part for section in sections for part in section.parts if isinstance(part, kind)]
+def of_kind(page, kind):
+    page = page_of(page) if isinstance(page, Path) else page
+    return [part for section in page.sections for part in section.parts if isinstance(part, kind)]
 
 
-def named(path, kind):
-    return [part.name for part in of_kind(path, kind)]
+def figures(page):
+    return [figure.name for figure in of_kind(page, Figure)]
 
 
-def fresh_clone(name, to):
-    """A stored experiment as git has it: no tables, but summary, claims and pictures."""
-    ignore = shutil.ignore_patterns("*.parquet", "*.svg", "report.html")
-    return Path(shutil.copytree(RESULTS / name, to / name, ignore=ignore))
+def warnings(page):
+    return " ".join(note.text for note in of_kind(page, Note) if note.tone == "warning")
 
 
-@pytest.mark.parametrize(
-    ("name", "charts", "pictures"),
-    [
-        ("figures", {"dispersion-space", "dominance"}, set()),
-        ("ablation", {"ablation"}, set()),
-        ("regression", {"differences-five", "differences-six", "differences-narrow"},
-         {"errors-five", "errors-six", "errors-narrow"}),
-        ("risky-cliff", {"final", "who-decided", "tolerance"},
-         {"steps", "return", "falls", "top-row", "ties", "paths"}),
-    ],
-)  # fmt: skip
-def test_a_fresh_clone_shows_every_figure(name, charts, pictures, tmp_path):
-    path = fresh_clone(name, tmp_path)
-    assert set(named(path, Chart)) == charts
-    shown = of_kind(path, Picture)
-    assert {picture.name for picture in shown} == pictures
-    assert all(".parquet is not here" in picture.why for picture in shown)
-    claims = json.loads((path / "claims.json").read_text())["claims"]
-    table = of_kind(path, Table)[0]
+def copied(path, to):
+    return Path(shutil.copytree(path, to / path.name))
+
+
+def small_run(path, claims=(), kind="figures", **config):
+    run = RunDir.create(path, config, kind=kind, seeds=[3], command=["surefoot", "x y"])
+    write_claims(run, claims)
+    run.write_figure("a-figure", PNG, SVG)
+    run.mark_complete()
+    return run.path
+
+
+def configured(path, **changes):
+    """Change the configuration of a run; None takes a setting away."""
+    config = json.loads((path / "config.json").read_text()) | changes
+    kept = {name: value for name, value in config.items() if value is not None}
+    (path / "config.json").write_text(json.dumps(kept))
+    return path
+
+
+# --- experiments ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["figures", "ablation", "regression", "gym", "risky-cliff"])
+def test_a_fresh_clone_shows_every_claim_and_every_figure(name):
+    page = page_of(RESULTS / name)
+    stored = {path.stem for path in (RESULTS / name / "figures").glob("*.svg")}
+    assert set(figures(page)) == stored
+    assert all(f.uri.startswith("data:image/svg+xml,") for f in of_kind(page, Figure))
+    claims = json.loads((RESULTS / name / "claims.json").read_text())["claims"]
+    (table,) = of_kind(page, Table)
     assert [row[0][0] for row in table.rows] == [claim["id"] for claim in claims]
     assert [row[3].text for row in table.rows] == [claim["verdict"] for claim in claims]
+    # What every page ends with.
+    assert [f.title.split(":")[0].split(",")[0] for f in of_kind(page, Folded)] == [
+        "Numbers of the summary", "Provenance", "Configuration"
+    ]  # fmt: skip
+
+
+def test_numbers_are_those_of_the_summary():
+    summary = json.loads((RESULTS / "risky-cliff" / "summary.json").read_text())
+    falls = summary["losses"]["qr"]["ssd"]["falls"]
+    rows = dict(of_kind(RESULTS / "risky-cliff", Folded)[0].rows)
+    shown = rows["losses, qr, ssd, falls"]
+    assert shown == f"{Interval.from_dict(falls)}, n = {falls['n']}"
+
+
+def test_a_page_of_stored_figures_needs_neither_jax_nor_matplotlib():
+    code = (
+        "import sys; from pathlib import Path; from surefoot.report.page import render; "
+        "from surefoot.report.sources import page_of; render(page_of(Path(sys.argv[1]))); "
+        "print([m for m in ('jax', 'matplotlib', 'plotly', 'polars') if m in sys.modules])"
+    )  # a fresh interpreter: what this session has loaded does not count
+    words = [sys.executable, "-c", code, str(RESULTS / "ablation")]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_risky_cliff_is_explored_from_its_particles(tmp_path):
+    settings = {
+        "rows": 4, "columns": 12, "sigma": 1e-3, "losses": ["wgf-mixture"], "checks": ["qr"],
+        "policies": ["ssd"], "check_policies": [], "tolerance": 1e-3, "seed": 0,
+    }  # fmt: skip
+    path = small_run(tmp_path / "run", kind="risky-cliff", **settings)
+    (note,) = [n for n in of_kind(path, Note) if "particles" in n.text]
+    assert note.tone == "quiet"
+    z = np.random.default_rng(0).normal(size=(48, 4, 4))
+    z[30] = np.nan  # a state that ran away is left out, not the page
+    index = np.indices(z.shape).reshape(3, -1)
+    columns = dict(zip(("state", "action", "particle"), index, strict=True))
+    RunDir(path).write_table({**columns, "z": z.ravel()}, "particles.wgf-mixture.ssd")
+    (explorer,) = of_kind(path, Explorer)
+    assert list(explorer.data["learned"]) == ["wgf-mixture, behaviour ssd"]
+    assert explorer.data["start"] == 24
+    learned = explorer.data["learned"]["wgf-mixture, behaviour ssd"]
+    assert len(learned["states"]) == 48 - 11 - 1  # neither cliff and goal nor the broken state
+    np.testing.assert_allclose(learned["states"]["5"]["z"], np.sort(z[5]), rtol=1e-7)
+    np.testing.assert_allclose(learned["states"]["5"]["mean"], z[5].mean(-1), rtol=1e-6)
+    json.dumps(explorer.data, allow_nan=False)
+    # A table of another shape is said, and the rest of the page stays.
+    RunDir(path).write_table({"z": [1.0]}, "particles.wgf-mixture.ssd")
+    assert "The cliff, state by state: not shown" in warnings(path)
+    assert figures(path) == ["a-figure"]
 
 
 @pytest.mark.slow
-def test_a_fresh_clone_of_the_evaluation_is_explored_by_rollouts(tmp_path):
-    path = fresh_clone("evaluation", tmp_path)
-    assert named(path, Chart) == ["errors"]
-    assert len(of_kind(path, Picture)) == 5
-    (explorer,) = of_kind(path, Explorer)
-    (learned,) = explorer.data["learned"].values()
-    start = learned["states"]["36"]
+def test_the_evaluation_is_explored_by_rollouts():
+    (explorer,) = of_kind(RESULTS / "evaluation", Explorer)
+    start = explorer.data["learned"]["rollouts"]["states"]["36"]
     # Moving right from the start falls for sure: at once -100, then at least 13 steps at 0.9.
     assert max(start["z"][1]) < -100
     assert start["mean"][1] == pytest.approx(np.mean(start["z"][1]), rel=1e-5)
 
 
-def test_violins_hold_the_errors_of_the_table(tmp_path):
-    path = fresh_clone("regression", tmp_path)
-    estimates = np.array([1.0, 2.0, 5.0])
-    columns = {"reading": ["five"] * 3, "method": ["QR"] * 3, "particles": [5] * 3}
-    columns |= {"converged": [True, True, False], "trial": [0, 1, 2]}
-    columns |= {f"estimate_{k}": estimates for k in (1, 2)}
-    columns |= {f"truth_{k}": np.full(3, 1.5) for k in (1, 2)}
-    RunDir(path).write_table(columns)
-    chart = next(c for c in of_kind(path, Chart) if c.name == "errors-five")
-    (trace,) = chart.variants[""][0].data
-    assert trace["y"] == [0.5, 0.5]  # the trial that did not converge is left out
-    assert trace["x"] == ["5 particles"] * 2
+# --- kinds ---------------------------------------------------------------------------------
 
 
-def gym_run(path, **config):
-    run = RunDir.create(path, {"tasks": ["cart-pole"], **config}, seeds=[0, 1], command=["x"])
-    run.write_claims([])
-    run.mark_complete()
-    return run
-
-
-def test_control_tasks(tmp_path):
-    run = gym_run(tmp_path / "gym", target_period=100)
-    for loss, gain in (("qr", 1.0), ("wgf", 2.0)):
-        for seed in (0, 1):
-            table = {"loss": [loss] * 3, "seed": [seed] * 3, "step": [10, 20, 30],
-                     "return": [gain * (seed + 1) * s for s in (1.0, 2.0, 3.0)]}  # fmt: skip
-            run.write_table(table, f"cart-pole.{loss}-{seed}")
-    moments = {"qr": {"arms": 0.9, "fork": 0.8, "mean_error": 0.1}}
-    scores = {"qr": [1.0, 2.0], "wgf": [3.0, 4.0], "exploring": {"qr": [5.0], "wgf": [6.0]}}
-    run.write_summary({"cart-pole": scores, "moments": moments})
-    charts = {chart.name: chart for chart in of_kind(run.path, Chart)}
-    assert set(charts) == {"returns", "scores", "second-moments"}
-    thick = [t for t in charts["returns"].variants[""][0].data if "opacity" not in t]
-    assert [t["legendgroup"] for t in thick] == ["qr", "wgf"]
-    assert thick[1]["y"] == [3, 6, 9]  # the mean of 2 and 4 times the step
-    assert charts["scores"].variants[""][0].data[0]["x"] == [1, 2, 5]
-
-
-def test_choices_of_the_control_tasks(tmp_path):
-    run = gym_run(tmp_path / "gym-choices", target_periods=[100])
-    row = {"target_period": 100, "step_size": 1.0, "half": [1.0], "whole": [2.0]}
-    rows = [
-        row | {"loss": "qr", "max_grad_norm": 10.0},
-        row | {"loss": "wgf", "max_grad_norm": None, "target_mix": 0.01},
-    ]
-    run.write_summary({"cart-pole": rows})
-    (chart,) = of_kind(run.path, Chart)
-    (panel,) = chart.variants[""]
-    assert [t["x"] for t in panel.data] == [[1], [2], [1], [2]]
-    told = panel.layout["yaxis"]["ticktext"]
-    assert told == ["qr, period 100, clip 10", "wgf, average 0.01, h 1, no clip"]
-
-
-def test_a_sweep(tmp_path):
-    run = RunDir.create(tmp_path / "s", {"sweep": "see sweep.toml"}, seeds=[0, 1], command=["x"])
-    cell = {"loss": "qr", "seeds": 2, "failed": 1, "mean": 3.0, "low": 1.0, "high": 5.0,
-            "cvar_0.25": 2.0, "training_return": None}  # fmt: skip
-    run.write_summary({"cells": [cell], "failures": {"loss=qr seed=2": "it <b>broke</b>"}})
-    (run.path / "trials.csv").write_text("loss,seed,return,key\nqr,0,2,aa\nqr,1,4,bb\n")
-    (run.path / "results").mkdir()
-    for key, gain in (("aa", 1), ("bb", 2)):
-        curve = json.dumps({"curve": [[10, gain], [20, 2 * gain]]})
-        (run.path / "results" / f"{key}.json").write_text(curve)
-    charts = {chart.name: chart for chart in of_kind(run.path, Chart)}
-    mean = charts["cells"].variants[""][0].data[0]
-    assert (mean["x"], mean["error_x"]["array"]) == ([3], [2])
-    assert charts["curves"].variants[""][0].data[1]["y"] == [1.5, 3]  # (1 + 2) / 2, (2 + 4) / 2
-    assert "loss=qr seed=2: it <b>broke</b>." in [note.text for note in of_kind(run.path, Note)]
-
-
-def test_numbers_of_a_chart_are_those_of_the_summary(tmp_path):
-    path = fresh_clone("risky-cliff", tmp_path)
-    summary = json.loads((path / "summary.json").read_text())["losses"]["wgf-mixture"]["ssd"]
-    final = next(c for c in of_kind(path, Chart) if c.name == "final")
-    falls = final.variants[""][1]
-    trace = next(t for t in falls.data if t["legendgroup"] == "SSD")
-    assert trace["x"][0] == pytest.approx(summary["falls"]["mean"], rel=1e-5)
-    half = summary["falls"]["high"] - summary["falls"]["mean"]
-    assert trace["error_x"]["array"][0] == pytest.approx(half, rel=1e-4)
-
-
-def some_run(path, claims=(), **config):
-    run = RunDir.create(path, {"something": 1, **config}, seeds=[3], command=["surefoot", "x y"])
-    run.write_claims(claims)
-    run.write_figure("a-figure", PNG, b"<svg/>")
-    run.mark_complete()
-    return run
-
-
-def test_an_unknown_experiment_shows_its_claims_and_pictures(tmp_path):
+def test_a_run_of_0_1_0_shows_what_it_stores(tmp_path):
     claim = Claim("a/b", "1", "said", "found", "partly", "since", {"x": Interval(1, 0, 2, 9)})
-    some_run(tmp_path / "run", [claim])
-    (table,) = of_kind(tmp_path / "run", Table)
+    path = configured(small_run(tmp_path / "old", [claim]), kind=None)
+    provenance = json.loads((path / "provenance.json").read_text())
+    provenance["versions"]["surefoot"] = "0.1.0"
+    (path / "provenance.json").write_text(json.dumps(provenance))
+    assert "Written by surefoot 0.1.0" in warnings(path)
+    assert figures(path) == ["a-figure"]
+    (table,) = of_kind(path, Table)
     assert table.rows[0][2] == ["found", "x 1.00 [0.00, 2.00]"]
-    assert named(tmp_path / "run", Picture) == ["a-figure"]
-    text = report(tmp_path / "run").read_text()
-    assert "surefoot &#x27;x y&#x27;" in text  # the command, as a shell takes it
-    assert "[3]" in text
+    # Without claims and figures there is nothing to show: which version made it is said.
+    (path / "claims.json").unlink()
+    shutil.rmtree(path / "figures")
+    with pytest.raises(InputError, match=r"written by surefoot 0\.1\.0: use that version"):
+        page_of(path)
 
 
-def test_a_damaged_table_is_said_and_its_picture_shown(tmp_path):
-    path = fresh_clone("regression", tmp_path)
-    (path / "results.parquet").write_bytes(b"PAR1 and nothing else")
-    shown = {p.name: p.why for p in of_kind(path, Picture)}
-    assert set(shown) == {"errors-five", "errors-six", "errors-narrow"}
-    assert "results.parquet" in shown["errors-five"]
+def test_a_kind_of_the_future_is_named(tmp_path):
+    path = configured(small_run(tmp_path / "new"), kind="seance")
+    with pytest.raises(InputError, match="knows no runs of kind 'seance'"):
+        page_of(path)
 
 
-@pytest.mark.parametrize("name", ["figures", "ablation", "regression", "risky-cliff", "evaluation"])
-def test_a_summary_of_nonsense_is_no_traceback(name, tmp_path):
-    path = fresh_clone(name, tmp_path)
-    (path / "summary.json").write_text('{"losses": 3, "cells": {}, "accuracy": [1]}')
-    assert page_of(path).sections
+def test_settings_do_not_decide_what_a_run_is(tmp_path):
+    """In 0.1.0 a setting called `sweep` made every run a sweep."""
+    path = small_run(tmp_path / "run", kind="ablation", sweep=1, check_policies=[], narrow=2)
+    assert page_of(path).title == "ablation"
+    assert figures(path) == ["a-figure"]
 
 
-def test_an_unfinished_run_says_so(tmp_path):
-    path = fresh_clone("figures", tmp_path)
+# --- damage and folders --------------------------------------------------------------------
+
+
+def test_one_damaged_file_costs_one_part(tmp_path):
+    path = copied(RESULTS / "ablation", tmp_path)
+    (path / "claims.json").write_text("{")
+    (path / "summary.json").write_text('{"cells": {"mean": {}, "low": 1, "high": [], "n": null}}')
+    (path / "provenance.json").write_text('{"versions": [1], "resumed": [2], "command": {}}')
+    shutil.copy(path / "figures" / "ablation.svg", path / "figures" / "other.svg")
+    (path / "figures" / "ablation.svg").write_text("<svg")
     (path / "complete.json").unlink()
-    assert "not come to its end" in of_kind(path, Note)[0].text
+    page = page_of(path)
+    assert figures(page) == ["other"]
+    told = warnings(page)
+    for what in (
+        "Claims: not shown",
+        "Ablation: not shown",
+        "Provenance: not shown",
+        "not come to its end",
+    ):
+        assert what in told
+    assert report(path).stat().st_size > 100_000
 
 
-def test_a_folder_holds_all_its_runs_and_tells_the_broken_one(tmp_path):
-    fresh_clone("figures", tmp_path)
-    fresh_clone("ablation", tmp_path)
-    some_run(tmp_path / "broken")
-    (tmp_path / "broken" / "claims.json").write_text("{")
+def test_a_folder_holds_all_its_runs_and_says_which_is_broken(tmp_path):
+    for name in ("gym", "figures"):
+        copied(RESULTS / name, tmp_path)
+    small_run(tmp_path / "a")
+    small_run(tmp_path / "broken")
+    (tmp_path / "broken" / "config.json").write_text("{")
+    (tmp_path / "linked").symlink_to(RESULTS / "ablation")
     page = page_of(tmp_path)
-    assert [s.title for s in page.sections] == ["Overview", "figures", "ablation", "broken"]
-    assert "cannot be shown" in page.sections[-1].parts[0].text
+    titles = [section.title for section in page.sections]
+    assert titles == ["Overview", "figures", "gym", "figures", "broken"]  # the paper's order first
+    assert "This run cannot be shown" in page.sections[-1].parts[0].text
+    assert "not valid JSON" in page.sections[-1].parts[0].text
     rows = page.sections[0].parts[0].rows
     assert rows[0][2] == "5 claims: 5 reproduced"
+    assert rows[1][1].startswith("section 5.3: WGF against QR")
+
+
+def test_no_run_at_all_can_bring_a_folder_down(tmp_path, monkeypatch):
+    small_run(tmp_path / "a")
+    monkeypatch.setattr("surefoot.report.sources._claims", lambda stored: 1 / 0)
+    monkeypatch.setattr("surefoot.report.sources._figures", lambda *_: 1 / 0)
+    assert "ZeroDivisionError" in warnings(tmp_path)
 
 
 # --- comparisons ---------------------------------------------------------------------------
 
 
-@pytest.fixture
-def returns(tmp_path):
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """A file of returns and what `surefoot compare --out` leaves of it."""
+    from surefoot.comparison import compare_file
+
+    folder = tmp_path_factory.mktemp("compared")
     rng = np.random.default_rng(0)
     rows = zip(rng.normal(2, 1, 60), rng.normal(0, 2, 60), strict=True)
-    path = tmp_path / "returns.csv"
+    path = folder / "returns.csv"
     path.write_text("good,bad\n" + "\n".join(f"{a},{b}" for a, b in rows))
+    compare_file(path, out=folder / "out", resamples=200)
     return path
 
 
-def test_a_file_and_a_directory_give_the_same_page_of_a_comparison(returns, tmp_path):
-    compare_file(returns, out=tmp_path / "out", resamples=200)
-    charts = [of_kind(path, Chart)[0] for path in (returns, tmp_path / "out")]
-    assert charts[0].variants == charts[1].variants
-    overview = of_kind(tmp_path / "out", Table)[0]
-    assert overview.rows[0][1:] == ("good", "good", "good")
+def test_a_comparison_by_its_file_and_by_its_directory(compared):
+    for path in (compared, compared.parent / "out"):
+        page = page_of(path)
+        choice, columns, second, first = of_kind(page, Table)
+        assert choice.rows[0][1:] == ("good", "good", "good")
+        assert [row[0] for row in columns.rows] == ["good", "bad"]
+        assert second.rows[0][3].text == "a dominates b"
+        assert second.rows[1][3].text == "b dominates a"
+        assert len(second.header) == len(first.header) + 2
+        assert figures(page) == ["comparison"]
 
 
-def test_a_comparison_without_its_returns_draws_its_percentiles(returns, tmp_path):
-    compare_file(returns, out=tmp_path / "out", resamples=200)
-    before = of_kind(tmp_path / "out", Chart)[0]
-    for kind in ("csv", "parquet"):
-        (tmp_path / "out" / f"returns.{kind}").unlink(missing_ok=True)
-    after = of_kind(tmp_path / "out", Chart)[0]
-    assert "not here" in after.caption
-    # F^-2 at the percentiles is stored: the curves agree there.
-    for panel in (1, 2):
-        old, new = (c.variants[""][panel].data[0]["y"][9::10] for c in (before, after))
-        np.testing.assert_allclose(old, new, atol=2e-3)
+def test_a_comparison_saved_by_the_library(compared, tmp_path):
+    from surefoot.comparison import compare_file
+
+    compare_file(compared, resamples=200).save(tmp_path)
+    assert page_of(tmp_path).title.startswith("Comparison: ")
+    assert figures(tmp_path) == ["comparison"]
 
 
-# --- trainings -----------------------------------------------------------------------------
+# --- trainings and sweeps ------------------------------------------------------------------
 
 
-def test_a_training_run(trained):
-    assert named(trained, Chart) == ["learning", "watched"]
-    assert named(trained, Explorer) == ["explorer"]
-    learning = of_kind(trained, Chart)[0].variants[""][0]
-    own = [trace for trace in learning.data if trace["legendgroup"] == "evaluation"]
-    evaluation = next(trace for trace in own if trace["mode"] != "lines")
-    # Returns of evaluation i were -50 + i k for k = 0, 1, 2: their mean is -50 + i.
-    assert evaluation["y"] == [-49, -48, -47]
-    assert list(of_kind(trained, Chart)[1].variants) == ["0: start"]
+def test_a_training_run(trained, trained_page):
+    assert trained_page.title == "Training: cliff on surefoot/RiskyCliff-v0"
+    assert figures(trained_page) == ["learning", "watched-0"]
+    watched, table = of_kind(trained_page, Explorer)
+    assert list(watched.data["learned"]) == ["step 1,500", "step 1,000", "step 500"]
+    assert watched.data["places"][0]["text"] == "0, start"
+    assert table.data["columns"] == 12
+    assert [place["mark"] for place in table.data["places"]].count("cliff") == 10
+    policies = list(table.data["learned"]["this agent"]["decisions"])
+    assert [name.split(",")[0] for name in policies] == ["SSD", "greedy", "CVaR 0.25"]
+    assert not warnings(trained_page)
 
 
-def test_a_training_without_its_agent_still_has_curves(trained, tmp_path):
-    path = Path(shutil.copytree(trained, tmp_path / "run"))
+def test_what_is_explored_is_what_the_agent_explains(trained, trained_page):
+    import surefoot as sf
+    from surefoot.agents.opening import explain_agent
+
+    told = explain_agent(sf.load(trained / "agent.safetensors"), 25)
+    _, explorer = of_kind(trained_page, Explorer)
+    learned = explorer.data["learned"]["this agent"]
+    action, who, _, said = next(iter(learned["decisions"].values()))["25"]
+    assert (action, who) == (told.action, int(told.decided_by))
+    words = [explorer.data["sentences"][i] for i in said]
+    assert words == [*told.words, told.relations]
+    np.testing.assert_allclose(
+        learned["states"]["25"]["curve"], told.cumulative_quantile, rtol=1e-7
+    )
+    # F^(2) at a particle by its definition: the mean of what falls short of it.
+    short = [[np.clip(x - row, 0, None).mean() for x in row] for row in told.z]
+    np.testing.assert_allclose(learned["states"]["25"]["frontier"], short, rtol=1e-6, atol=1e-7)
+
+
+def test_a_training_without_its_agent_still_has_its_figures(trained, tmp_path):
+    path = copied(trained, tmp_path)
     (path / "agent.safetensors").write_bytes(b"broken")
-    assert named(path, Chart) == ["learning", "watched"]
-    assert "agent cannot be opened" in of_kind(path, Note)[0].text
+    (path / "episodes.csv").write_text("step,return\n1,x\n")
+    page = page_of(path)
+    assert figures(page) == ["watched-0"]
+    assert len(of_kind(page, Explorer)) == 1  # the watched observations need no agent
+    assert "the agent cannot be opened" in warnings(page)
+    assert "Learning curve: not shown" in warnings(page)
 
 
 def test_no_module_that_a_run_names_is_imported(trained, tmp_path, monkeypatch):
-    path = Path(shutil.copytree(trained, tmp_path / "run"))
     (tmp_path / "stranger_module.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(tmp_path)
-    config = json.loads((path / "config.json").read_text())
-    (path / "config.json").write_text(json.dumps(config | {"env": "stranger_module:Env-v0"}))
-    assert named(path, Chart) == ["learning", "watched"]
-    assert "made by 'stranger_module'" in of_kind(path, Note)[0].text
+    path = configured(copied(trained, tmp_path), env="stranger_module:Env-v0")
+    for name in ("distributions.csv", "episodes.csv"):
+        (path / name).unlink()
+    assert "made by 'stranger_module'" in warnings(path)
+
+
+def test_an_agent_alone_is_a_training(trained, tmp_path):
+    shutil.copy(trained / "agent.safetensors", tmp_path)
+    (explorer,) = of_kind(tmp_path, Explorer)
+    assert explorer.title == "The agent, state by state"
+
+
+@pytest.mark.slow
+def test_a_neural_agent_shows_its_first_decision(tmp_path):
+    import surefoot as sf
+
+    sf.NeuralAgent("CartPole-v1", hidden=(4,), seed=0).save(tmp_path / "agent.safetensors")
+    (explorer,) = of_kind(tmp_path, Explorer)
+    assert explorer.data["actions"] == ["push left", "push right"]
+    assert explorer.data["places"][0]["label"].startswith("first observation, seed 0: ")
+
+
+def test_a_sweep(tmp_path):
+    run = RunDir.create(tmp_path / "s", {}, kind="sweep", seeds=[0, 1], command=["x"])
+    cell = {"loss": "qr", "seeds": 2, "failed": 1, "mean": 3.0, "low": 1.0, "high": 5.0,
+            "cvar_0.25": 2.0, "training_return": None}  # fmt: skip
+    run.write_summary({"cells": [cell], "failures": {"loss=qr seed=2": "it <b>broke</b>"}})
+    (run.path / "trials.csv").write_text("loss,seed,return,key\nqr,0,2,aa\nqr,1,4,../x\n")
+    (run.path / "results").mkdir()
+    (run.path / "results" / "aa.json").write_text('{"curve": [[10, 1], [20, 2]]}')
+    page = page_of(run.path)
+    assert figures(page) == ["cells", "curves"]
+    cells, failures = of_kind(page, Table)
+    assert cells.rows == (("loss qr", "2", "1", "3", "1", "5", "2", ""),)
+    assert failures.rows == (("loss=qr seed=2", "it <b>broke</b>"),)
+    assert "not come to its end" in warnings(page)
 
 
 # --- mistakes and the command --------------------------------------------------------------
@@ -302,12 +368,21 @@ def _written(path, text):
 
 
 def test_the_command_writes_and_replaces_the_page(tmp_path, capsys):
-    path = fresh_clone("figures", tmp_path)
+    path = copied(RESULTS / "figures", tmp_path)
     (path / "report.html").write_text("old")
     assert main(["report", str(path)]) == 0
     assert "report.html" in capsys.readouterr().out
-    assert (path / "report.html").read_text().startswith("<!doctype html>")
-    assert (path / "report.html").stat().st_size < 15e6
+    text = (path / "report.html").read_text()
+    assert text.startswith("<!doctype html>")
+    assert len(text) < 500_000  # 0.1.0: 5 MB, nearly all of it plotly
+    drawn = re.search(r'src="data:image/svg\+xml,([^"]*)"', text)[1]
+    assert unquote(drawn.replace("&#39;", "'")).startswith("<svg")
     assert main(["report", str(path), "--out", str(tmp_path / "sub" / "page.html")]) == 0
     assert (tmp_path / "sub" / "page.html").is_file()
     assert main(["report"]) == 2
+
+
+def test_commands_are_written_as_a_shell_takes_them(tmp_path):
+    rows = dict(of_kind(small_run(tmp_path / "run"), Folded)[0].rows)
+    assert rows["command"] == "surefoot 'x y'"
+    assert rows["seeds"] == "[3]"

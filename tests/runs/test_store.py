@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError
-from surefoot.paper.claims import Claim
+from surefoot.paper.claims import Claim, read_claims, write_claims
 from surefoot.runs import tables
 from surefoot.runs.directory import RunDir
 from surefoot.runs.files import read_json
@@ -58,7 +58,9 @@ CLAIM = Claim("a", "5.4", "x", "y", "reproduced", intervals={"s": Interval(1.0, 
 
 @pytest.fixture
 def run(tmp_path) -> RunDir:
-    return RunDir.create(tmp_path / "run", Config(), seeds=0, command=["surefoot", "demo"])
+    return RunDir.create(
+        tmp_path / "run", Config(), kind="figures", seeds=0, command=["surefoot", "demo"]
+    )
 
 
 # --- run directories -----------------------------------------------------------------------
@@ -67,7 +69,7 @@ def run(tmp_path) -> RunDir:
 def test_the_configuration_is_written_with_its_types(run):
     config = run.read_config()
     assert config == {
-        "type": "Config",
+        "kind": "figures",
         "trials": 50,
         "behaviour": [{"type": "Greedy", "explore": 0.1}, {"type": "Ssd", "explore": 0.1}],
         "temperatures": [1.0, 0.25],
@@ -82,7 +84,9 @@ def test_provenance_says_versions_and_nothing_of_the_machine(tmp_path):
         "--address", "ray://head.example.org:10001", "--address=head", "--note", f"see {home}",
         str(Path.cwd() / "runs" / "y"), "someone@somewhere", "10.1.2.3:6379", "../../z", "--seed=3",
     ]  # fmt: skip
-    run = RunDir.create(tmp_path / "r", Config(), seeds={"trials": [0, 1]}, command=command)
+    run = RunDir.create(
+        tmp_path / "r", Config(), kind="figures", seeds={"trials": [0, 1]}, command=command
+    )
     content = run.read_provenance()
     assert content["command"] == [
         "surefoot", "reproduce", "--out", "x", "--config=a.toml",
@@ -107,35 +111,56 @@ def test_the_command_of_a_module_is_the_program():
     assert portable_command([]) == []
 
 
+def test_a_run_says_its_kind_and_one_of_0_1_0_is_refused_by_name(run):
+    assert run.kind == "figures"
+    with pytest.raises(InputError, match="Did you mean 'sweep'"):
+        RunDir.create(run.path, Config(), kind="sweeps", seeds=0, existing="resume")
+    with pytest.raises(InputError, match="kind was 'figures', is 'sweep'"):
+        RunDir.create(run.path, Config(), kind="sweep", seeds=0, existing="resume")
+    (run.path / "config.json").write_text('{"trials": 50, "type": "Config"}')
+    (run.path / "provenance.json").write_text('{"versions": {"surefoot": "0.1.0"}}')
+    with pytest.raises(InputError, match=r"cannot be resumed: .* written by surefoot 0\.1\.0"):
+        RunDir.create(run.path, Config(), kind="figures", seeds=0, existing="resume")
+    with pytest.raises(InputError, match=r"written by surefoot 0\.1\.0, does not say what kind"):
+        assert RunDir.open(run.path).kind
+
+
 def test_an_existing_run_is_not_touched_unless_asked(run):
     run.write_summary({"a": 1})
     with pytest.raises(InputError, match="already holds a run: resume it, overwrite it"):
-        RunDir.create(run.path, Config(), seeds=0)
+        RunDir.create(run.path, Config(), kind="figures", seeds=0)
     assert run.read_summary() == {"a": 1}
 
 
 def test_resuming_asks_for_the_same_configuration(run):
     run.write_table(COLUMNS, "part-1")
-    again = RunDir.create(run.path, Config(), seeds=0, existing="resume")
+    again = RunDir.create(run.path, Config(), kind="figures", seeds=0, existing="resume")
     assert again.has_table("part-1")
     changed = replace(Config(), trials=60, behaviour=(Greedy(), Greedy()))
     with pytest.raises(InputError) as caught:
-        RunDir.create(run.path, changed, seeds=0, existing="resume")
+        RunDir.create(run.path, changed, kind="figures", seeds=0, existing="resume")
     assert "trials was 50, is 60" in str(caught.value)
     assert "behaviour was" in str(caught.value)
 
 
 def test_resuming_nothing_begins(tmp_path):
-    run = RunDir.create(tmp_path / "a" / "b", Config(), seeds=0, existing="resume")
+    run = RunDir.create(tmp_path / "a" / "b", Config(), kind="figures", seeds=0, existing="resume")
     assert run.read_config()["trials"] == 50
 
 
 def test_resuming_with_other_words_or_versions_is_recorded_once(run):
     for _ in range(2):
         RunDir.create(
-            run.path, Config(), seeds=0, existing="resume", command=["surefoot", "--resume"]
+            run.path,
+            Config(),
+            kind="figures",
+            seeds=0,
+            existing="resume",
+            command=["surefoot", "--resume"],
         )
-    RunDir.create(run.path, Config(), seeds=0, existing="resume", command=["surefoot", "demo"])
+    RunDir.create(
+        run.path, Config(), kind="figures", seeds=0, existing="resume", command=["surefoot", "demo"]
+    )
     content = run.read_provenance()
     assert content["command"] == ["surefoot", "demo"]
     assert [entry["command"] for entry in content["resumed"]] == [["surefoot", "--resume"]]
@@ -144,7 +169,7 @@ def test_resuming_with_other_words_or_versions_is_recorded_once(run):
 def test_a_run_killed_after_its_first_file_can_be_resumed(run):
     (run.path / "provenance.json").unlink()
     (run.path / ".summary.json.abc.tmp").write_bytes(b"half")
-    RunDir.create(run.path, Config(), seeds=7, existing="resume")
+    RunDir.create(run.path, Config(), kind="figures", seeds=7, existing="resume")
     assert run.read_provenance()["seeds"] == 7
     assert not list(run.path.glob(".*"))
 
@@ -152,11 +177,11 @@ def test_a_run_killed_after_its_first_file_can_be_resumed(run):
 def test_overwriting_removes_the_run_and_nothing_else(run):
     run.write_table(COLUMNS)
     run.write_summary({})
-    run.write_claims([CLAIM])
+    write_claims(run, [CLAIM])
     run.write_figure("f", b"png", b"svg")
     run.mark_complete()
     (run.path / "notes.txt").write_text("mine")
-    new = RunDir.create(run.path, Config(trials=3), seeds=0, existing="overwrite")
+    new = RunDir.create(run.path, Config(trials=3), kind="figures", seeds=0, existing="overwrite")
     assert new.read_config()["trials"] == 3
     assert sorted(os.listdir(run.path)) == ["config.json", "notes.txt", "provenance.json"]
     assert not new.complete
@@ -166,15 +191,17 @@ def test_overwriting_removes_the_run_and_nothing_else(run):
 def test_a_directory_of_other_things_is_never_touched(tmp_path, existing):
     (tmp_path / "thesis.tex").write_text("precious")
     with pytest.raises(InputError, match="is not empty and holds no run"):
-        RunDir.create(tmp_path, Config(), seeds=0, existing=existing)
+        RunDir.create(tmp_path, Config(), kind="figures", seeds=0, existing=existing)
     assert os.listdir(tmp_path) == ["thesis.tex"]
 
 
 def test_a_configuration_that_cannot_be_stored_makes_no_directory(tmp_path):
     with pytest.raises(InputError, match=r"config\.f is a function"):
-        RunDir.create(tmp_path / "run", {"f": test_resuming_nothing_begins}, seeds=0)
+        RunDir.create(
+            tmp_path / "run", {"f": test_resuming_nothing_begins}, kind="figures", seeds=0
+        )
     with pytest.raises(InputError, match="Did you mean 'resume'"):
-        RunDir.create(tmp_path / "run", Config(), seeds=0, existing="resum")
+        RunDir.create(tmp_path / "run", Config(), kind="figures", seeds=0, existing="resum")
     assert not (tmp_path / "run").exists()
 
 
@@ -185,11 +212,11 @@ def test_opening_what_is_no_run(tmp_path, run):
         RunDir.open(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is a file"):
-        RunDir.create(tmp_path / "file", Config(), seeds=0)
+        RunDir.create(tmp_path / "file", Config(), kind="figures", seeds=0)
     opened = RunDir.open(str(run.path))
-    for read in (opened.read_summary, opened.read_claims):
+    for read in (RunDir.read_summary, read_claims):
         with pytest.raises(InputError, match="there is no such file"):
-            read()
+            read(opened)
     with pytest.raises(InputError, match=r"unknown table in .* 'results'"):
         opened.read_table()
     (run.path / "config.json").write_text("[1]")
@@ -200,8 +227,8 @@ def test_opening_what_is_no_run(tmp_path, run):
 def test_summary_claims_figures_and_completion(run):
     run.write_summary({"b": {"x": float("nan")}, "a": 0.1 + 0.2})
     assert run.read_summary() == {"a": 0.30000000000000004, "b": {"x": None}}
-    run.write_claims([CLAIM])
-    assert run.read_claims() == (CLAIM,)
+    write_claims(run, [CLAIM])
+    assert read_claims(run) == (CLAIM,)
     assert (run.path / "claims.md").read_text().startswith("1 claim: 1 reproduced.")
     run.write_figure("steps", b"png", b"svg")
     assert run.figure("steps", "svg").read_bytes() == b"svg"
@@ -229,11 +256,13 @@ def test_a_table_comes_back_bit_for_bit(run):
 
 
 def test_equal_content_gives_equal_files(run, tmp_path):
-    other = RunDir.create(tmp_path / "other", Config(), seeds=0, command=["surefoot", "demo"])
+    other = RunDir.create(
+        tmp_path / "other", Config(), kind="figures", seeds=0, command=["surefoot", "demo"]
+    )
     for each in (run, other):
         each.write_table(COLUMNS)
         each.write_summary({"x": [1.5]})
-        each.write_claims([CLAIM])
+        write_claims(each, [CLAIM])
         each.mark_complete()
     names = sorted(os.listdir(run.path))
     assert names == sorted(os.listdir(other.path))

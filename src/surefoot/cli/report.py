@@ -12,22 +12,22 @@ from surefoot.cli.options import parse
 from surefoot.errors import InputError
 
 ABOUT = (
-    "One self-contained HTML page, made for a browser without a network: claims, interactive "
-    "figures, and for the cliffs a grid to click on."
+    "One self-contained HTML page, made for a browser without a network: claims, figures, and for "
+    "cliffs and agents the states to click on."
 )
 
 
 @dataclass(frozen=True)
-class Options:
+class ReportOptions:
     run: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN_DIR")] = None
-    """Directory of an experiment, a comparison or a training, a folder of several of these, or a
-    CSV or Parquet file of returns."""
+    """Directory of an experiment, a comparison, a training or a sweep, a folder of several of
+    these, or a CSV or Parquet file of returns."""
     out: Path | None = None
     """The page; by default report.html in RUN_DIR. An earlier one is replaced."""
 
 
 def main(words: list[str]) -> int:
-    options = parse(Options, words, "surefoot report", ABOUT)
+    options = parse(ReportOptions, words, "surefoot report", ABOUT)
     if options.run is None:
         raise InputError("report: name a run directory (surefoot report --help)")
     from surefoot.report import report

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError, unknown
-from surefoot.runs.files import plain
+from surefoot.runs.directory import RunDir
+from surefoot.runs.files import atomic_write, json_bytes, plain, read_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -97,9 +98,9 @@ def checked(claims: Iterable[Claim]) -> tuple[Claim, ...]:
 def tally(claims: Sequence[Claim]) -> str:
     """ "5 claims: 3 reproduced, 1 partly, 1 not testable"."""
     counts: Counter[str] = Counter(claim.verdict for claim in claims)
-    found = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+    parts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
     plural = "claim" if len(claims) == 1 else "claims"
-    return f"{len(claims)} {plural}" + (f": {found}" if found else "")
+    return f"{len(claims)} {plural}" + (f": {parts}" if parts else "")
 
 
 def to_json(claims: Iterable[Claim]) -> dict[str, Any]:
@@ -117,6 +118,19 @@ def from_json(content: Any, source: object = "claims") -> tuple[Claim, ...]:
         return checked(Claim.from_dict(item) for item in content["claims"])
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
+
+
+def write_claims(run: RunDir, claims: Iterable[Claim]) -> None:
+    """Store the table of claims as claims.json and claims.md."""
+    claims = tuple(claims)
+    atomic_write(run.path / "claims.md", to_markdown(claims).encode())
+    atomic_write(run.path / "claims.json", json_bytes(to_json(claims)))
+
+
+def read_claims(run: RunDir) -> tuple[Claim, ...]:
+    """The claims that `write_claims` stored."""
+    path = run.path / "claims.json"
+    return from_json(read_json(path), path)
 
 
 def to_markdown(claims: Iterable[Claim]) -> str:

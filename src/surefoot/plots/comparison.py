@@ -2,114 +2,91 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from surefoot.comparison.result import Array, Comparison
 from surefoot.core.particles import cumulative_quantile
-from surefoot.plots.figures import Style, new_figure, styles
+from surefoot.plots.figures import label, legend_below, new_figure
+from surefoot.plots.marks import POINTS, curve, plain_text, thin
+from surefoot.plots.styles import styles
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MOST = 12  # curves a reader can still tell apart
-_POINTS = 400  # to a curve: finer than a pixel
+Array = NDArray[np.float64]
 
 
-def draw(comparison: Comparison) -> Figure:
+def draw_comparison(
+    returns: Mapping[str, ArrayLike],
+    *,
+    dominant: Collection[str] = (),
+    supported: Collection[str] = (),
+    efficient: Collection[str] = (),
+) -> Figure:
     """Four panels: CDF, F^-2 below the highest, mean of the worst share, dispersion.
 
-    Of more than twelve columns the efficient ones, then those with the best means, are drawn.
+    The title says which columns are `dominant`, whether the sample supports it (`supported`), and
+    else which are `efficient`. Of more than twelve columns the efficient ones, then those with the
+    best means, are drawn.
     """
-    names = _shown(comparison)
-    looks = styles(names)
-    figure, axes = new_figure(2, 2, size=(11, 8), title=_title(comparison, names))
-    samples = {name: comparison.returns[name] for name in names}
-    _cdf(axes[0, 0], samples, looks)
-    _dominance(axes[0, 1], samples, looks)
-    _tail(axes[1, 0], samples, looks)
-    _dispersion(axes[1, 1], samples, looks)
-    longest = max(len(_label_of(name)) for name in names)
-    figure.legend(
-        axes[0, 0].lines, [_label_of(name) for name in names], loc="outside lower center",
-        ncols=max(1, min(len(names), 120 // (longest + 9))), frameon=False, handlelength=3.2,
-    )  # fmt: skip
+    samples = {name: np.sort(np.asarray(z, dtype=float)) for name, z in returns.items()}
+    names = _shown(samples, efficient)
+    title = _title(list(dominant), supported, list(efficient))
+    if len(names) < len(samples):
+        title += f" ({len(names)} drawn)"
+    figure, axes = new_figure(2, 2, size=(11, 8), title=title)
+    looks, tau = styles(names), np.linspace(0, 1, POINTS + 1)
+    curves = {
+        name: np.asarray(cumulative_quantile(samples[name], tau, assume_sorted=True))
+        for name in names
+    }
+    highest = np.max(list(curves.values()), axis=0)
+    low, high = (f([samples[name][end] for name in names]) for f, end in ((min, 0), (max, -1)))
+    alpha = np.linspace(low, high, POINTS)
+    for name in names:
+        z, look = samples[name], looks[name]
+        at = thin(len(z), 400)
+        x, share = np.concatenate([z[:1], z[at]]), np.concatenate([[0.0], (at + 1) / len(z)])
+        curve(axes[0, 0], x, share, name, look, drawstyle="steps-post")
+        curve(axes[0, 1], tau, curves[name] - highest, name, look)
+        curve(axes[1, 0], tau[1:], curves[name][1:] / tau[1:], name, look)
+        curve(axes[1, 1], alpha, dispersion_above(z, alpha), name, look)
+    label(axes[0, 0], "Distribution (to the right is better)", "return x", "share of returns ≤ x")
+    worst = "share of outcomes τ, worst first"
+    label(axes[0, 1], "Second order (flat at 0 all along: dominates)", worst,
+          "F$^{-2}$(τ) below the highest")  # fmt: skip
+    label(axes[1, 0], "CVaR (at 1 it is the mean)", worst, "mean of the worst share τ")
+    label(axes[1, 1], "Dispersion (area = half the variance)", "return x",
+          "F$^{(2)}$(x) above its asymptotes")  # fmt: skip
+    texts = [plain_text(name) for name in names]
+    columns = max(1, min(len(names), 120 // (max(map(len, texts)) + 9)))
+    legend_below(figure, axes[0, 0], columns, texts)
     return figure
 
 
-def _label_of(name: str) -> str:
-    """A name as matplotlib shows it: not as a formula, and not longer than a line."""
-    name = name if len(name) <= 40 else f"{name[:37]}..."
-    return name.replace("$", r"\$")
+def _shown(samples: Mapping[str, Array], efficient: Collection[str]) -> list[str]:
+    best = sorted(samples, key=lambda name: (name not in efficient, -samples[name].mean()))[:MOST]
+    return [name for name in samples if name in best]
 
 
-def _shown(comparison: Comparison) -> list[str]:
-    if len(comparison.names) <= MOST:
-        return list(comparison.names)
-    efficient = comparison.efficient()
-    best = sorted(comparison.summaries, key=lambda s: (s.name not in efficient, -s.mean))
-    kept = {summary.name for summary in best[:MOST]}
-    return [name for name in comparison.names if name in kept]
-
-
-def _title(comparison: Comparison, names: list[str]) -> str:
-    dominant = comparison.dominant()
+def _title(dominant: Sequence[str], supported: Collection[str], efficient: Sequence[str]) -> str:
     if dominant:
-        text = f"{_short(dominant)} dominates at second order"
-        if set(comparison.dominant(supported=True)) != set(dominant):
-            text += " in the sample; more data are needed to be sure"
-    else:
-        efficient = _short(comparison.efficient())
-        text = f"No column dominates all others at second order; efficient: {efficient}"
-    return text if len(names) == len(comparison.names) else f"{text} ({len(names)} drawn)"
+        text = f"{_listed(dominant)} dominates at second order"
+        sure = set(supported) == set(dominant)
+        return text if sure else f"{text} in the sample; more data are needed to be sure"
+    return f"No column dominates all others at second order; efficient: {_listed(efficient)}"
 
 
-def _short(names: tuple[str, ...]) -> str:
-    return ", ".join(map(_label_of, names[:4])) + (
-        f" and {len(names) - 4} more" if len(names) > 4 else ""
-    )
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(map(plain_text, names[:4])) + more
 
 
-def _cdf(ax: Axes, samples: dict[str, Array], looks: dict[str, Style]) -> None:
-    for name, z in samples.items():
-        at = np.unique(np.linspace(0, len(z) - 1, _POINTS).astype(int))  # ends are kept
-        x = np.concatenate([z[:1], z[at]])
-        f = np.concatenate([[0.0], (at + 1) / len(z)])
-        _line(ax, x, f, name, looks[name], drawstyle="steps-post")
-    _label(ax, "Distribution (to the right is better)", "return x", "share of returns ≤ x")
-
-
-def _dominance(ax: Axes, samples: dict[str, Array], looks: dict[str, Style]) -> None:
-    tau = np.linspace(0, 1, _POINTS + 1)
-    curves = {name: _curve(z, tau) for name, z in samples.items()}
-    highest = np.max(list(curves.values()), axis=0)
-    for name, curve in curves.items():
-        _line(ax, tau, curve - highest, name, looks[name])
-    title = "Second order (flat at 0 all along: dominates)"
-    _label(ax, title, "share of outcomes τ, worst first", "F$^{-2}$(τ) below the highest")
-
-
-def _tail(ax: Axes, samples: dict[str, Array], looks: dict[str, Style]) -> None:
-    tau = np.linspace(0, 1, _POINTS + 1)[1:]
-    for name, z in samples.items():
-        _line(ax, tau, _curve(z, tau) / tau, name, looks[name])
-    _label(ax, "CVaR (at 1 it is the mean)", "share of outcomes τ, worst first",
-           "mean of the worst share τ")  # fmt: skip
-
-
-def _dispersion(ax: Axes, samples: dict[str, Array], looks: dict[str, Style]) -> None:
-    low = min(float(z[0]) for z in samples.values())
-    high = max(float(z[-1]) for z in samples.values())
-    alpha = np.linspace(low, high, _POINTS)
-    for name, z in samples.items():
-        _line(ax, alpha, dispersion(z, alpha), name, looks[name])
-    _label(ax, "Dispersion (area = half the variance)", "return x",
-           "F$^{(2)}$(x) above its asymptotes")  # fmt: skip
-
-
-def dispersion(z: Array, alpha: Array) -> Array:
+def dispersion_above(z: Array, alpha: Array) -> Array:
     """`F^(2)(alpha) - max(0, alpha - mean)` of an ascending sample; zero for a sure return.
 
     `F^(2)(alpha) = E[(alpha - Z)_+]` needs only the count and the sum of the values below.
@@ -118,21 +95,3 @@ def dispersion(z: Array, alpha: Array) -> Array:
     sums = np.concatenate([[0.0], np.cumsum(z)])[below]
     frontier = (below * alpha - sums) / len(z)
     return np.maximum(frontier - np.maximum(alpha - z.mean(), 0.0), 0.0)
-
-
-def _curve(z: Array, tau: Array) -> Array:
-    return np.asarray(cumulative_quantile(z, tau, assume_sorted=True))
-
-
-def _line(ax: Axes, x: Array, y: Array, name: str, look: Style, **more: Any) -> None:
-    ax.plot(
-        x, y, label=name, color=look.color, linestyle=look.linestyle, marker=look.marker,
-        markevery=max(1, len(x) // 8), markersize=5, markeredgecolor="white",
-        markeredgewidth=0.6, linewidth=1.8, **more,
-    )  # fmt: skip
-
-
-def _label(ax: Axes, title: str, x: str, y: str) -> None:
-    ax.set_title(title)
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)

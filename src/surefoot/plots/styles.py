@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot.errors import InputError
-
 # Okabe and Ito (2008); their yellow is left out, it vanishes on white.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#6E6E6E"
@@ -46,6 +44,7 @@ STYLES: dict[str, Style] = {
     "exact": Style(GREEN, "^", "-"),
     "divergence": Style(PURPLE, "v", (0, (5, 1, 1, 1, 1, 1))),
     "sinkhorn": Style(BLUE, "o", "--"),
+    "sinkhorn-scaled": Style(ORANGE, "D", ":"),
     # what estimates are compared with
     "truth": Style(BLACK, "X", ":"),
     "monte-carlo": Style(BLACK, "X", ":"),
@@ -58,6 +57,14 @@ ALIASES = {
     "wgf-divergence": "divergence",
     "wgf-sinkhorn": "sinkhorn",
 }
+# Who chose an action, as `DecidedBy` names them: colour and hatching.
+AUTHORITIES = {
+    "dominance": (BLUE, ""),
+    "score": (SKY, ""),
+    "tie_break": (ORANGE, "//"),
+    "fallback": (PURPLE, "xx"),
+    "exploration": ("#BBBBBB", ".."),
+}
 
 
 def style(name: str) -> Style:
@@ -69,24 +76,26 @@ def style(name: str) -> Style:
 
 
 def styles(names: Iterable[str]) -> dict[str, Style]:
-    """The style of each name; those without a fixed one get what no other name here has."""
+    """The style of each name; those without a fixed one get what no other name here has.
+
+    Beyond 64 names, pairs of colour and marker come again.
+    """
     names = list(dict.fromkeys(names))
-    found = {name: STYLES[_key(name)] for name in names if _key(name) in STYLES}
+    chosen = {name: STYLES[_key(name)] for name in names if _key(name) in STYLES}
     for name in names:
-        if name not in found:
-            found[name] = _free(found.values())
-    return {name: found[name] for name in names}
+        if name not in chosen:
+            chosen[name] = _free(list(chosen.values()), len(chosen))
+    return {name: chosen[name] for name in names}
 
 
-def _free(taken: Iterable[Style]) -> Style:
+def _free(taken: list[Style], count: int) -> Style:
     """A new colour while there is one, then a new pair of colour and marker."""
-    taken = list(taken)
     colours, pairs = {s.color for s in taken}, {(s.color, s.marker) for s in taken}
     for turn, i in itertools.product(range(len(MARKERS)), range(len(PALETTE))):
         color, marker = PALETTE[i], MARKERS[(i + turn) % len(MARKERS)]
         if (color, marker) not in pairs and (color not in colours or len(colours) == len(PALETTE)):
             return Style(color, marker, LINES[(i + turn) % len(LINES)])
-    raise InputError(f"a figure cannot tell {len(taken) + 1} names apart")
+    return taken[count % 64]
 
 
 def _key(name: str) -> str:

@@ -1,8 +1,13 @@
 """One self-contained HTML page of a run, of a folder of runs, of a comparison or of a training.
 
-from surefoot.report import report
+    from surefoot.report import report
 
-report("results/risky-cliff")          # writes results/risky-cliff/report.html
+    report("results/risky-cliff")          # writes results/risky-cliff/report.html
+
+`sources` finds what lies at the path and reads it by `stored`, which trusts no file; `training`,
+`comparison` and `explorer` make its parts; `page` renders them by the templates. Figures are those
+that `surefoot.plots` and `surefoot.paper` draw; nothing is drawn here but the explorer's curves,
+by the page's own script.
 """
 
 from __future__ import annotations
@@ -16,17 +21,16 @@ __all__ = ["default_place", "report"]
 
 
 def report(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Path:
-    """Write the page of whatever lies at `path`; gives the file's name.
+    """Write the page of whatever lies at `path`; returns the file's name.
 
     `path` is the directory of an experiment, of a comparison (`surefoot compare --out`), of a
-    training, a folder of several of these, or a file of returns. `out` is `report.html` in that
-    directory unless given; what was there is replaced, whole or not at all.
+    training or a sweep, a folder of several of these, or a file of returns. `out` is `report.html`
+    in that directory by default; an earlier page is replaced as a whole or not at all.
     """
     from surefoot.report.page import render
     from surefoot.report.sources import page_of
 
-    page = page_of(Path(path))
-    return atomic_write(out or default_place(path), render(page))
+    return atomic_write(out or default_place(path), render(page_of(Path(path))))
 
 
 def default_place(path: str | os.PathLike[str]) -> Path:

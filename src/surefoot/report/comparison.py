@@ -1,189 +1,110 @@
-"""A comparison on a page: what dominates what, what the sample supports, and the curves."""
+"""A comparison on a page: which columns are left, what the sample supports, pair by pair."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from surefoot.comparison.words import ORDER_TITLES
-from surefoot.core.particles import cumulative_quantile
-from surefoot.plots.comparison import dispersion
-from surefoot.plots.styles import Style
-from surefoot.report.charts import axes, keys, line, looks_of, step_cdf
-from surefoot.report.parts import Badge, Cell, Chart, Note, Panel, Part, Table, one
+from surefoot.errors import InputError
+from surefoot.report.page import Badge, Cell, Figure, Note, Part, Section, Table
+from surefoot.report.stored import Stored, drawn_uri
 
-MOST = 24  # curves that can still be told apart with a legend that hides them
-POINTS = 400
-Samples = Mapping[str, np.ndarray]
+SETS = {
+    "dominates every other": "dominant",
+    "supported by the sample": "supported_dominant",
+    "dominated by none": "efficient",
+}
 RELATIONS = {
-    "dominates": "a dominates b", "dominated": "b dominates a", "neither": "neither dominates",
-    "equal": "equal", "undecided": "undecided",
-}  # fmt: skip
+    "dominates": ("a dominates b", "good"),
+    "dominated": ("b dominates a", "bad"),
+    "undecided": ("undecided", "half"),
+    "neither": ("neither dominates", "none"),
+    "equal": ("equal", "none"),
+}
 
 
-def comparison_parts(told: Mapping[str, Any], returns: Samples | None) -> list[Part]:
-    """From `Comparison.to_dict` and, where they are to be had, the returns themselves."""
-    parts: list[Part] = [_overview(told)]
-    parts += [Note(f"{note}.", "warning") for note in told["notes"]]
-    parts += [_summaries(told), _curves(told, returns)]
-    parts += [_pairs(told, order) for order in (2, 1)]
-    parts.append(Note(_method(told), "quiet"))
-    return parts
+def file_section(path: Path) -> Section:
+    """A file of returns, compared here and now."""
+    from surefoot.comparison import compare, read_returns
+    from surefoot.plots import draw_comparison
 
-
-def _overview(told: Mapping[str, Any]) -> Table:
-    rows = []
-    for order in ("2", "1"):
-        sets = told["orders"][order]
-        cells = [
-            ", ".join(sets[n]) or "none" for n in ("dominant", "supported_dominant", "efficient")
-        ]
-        rows.append((ORDER_TITLES[int(order)], *cells))
-    header = ("order", "dominates every other", "supported by the sample", "dominated by none")
-    return Table(header, tuple(rows), "Which columns are left to choose from")
-
-
-def _summaries(told: Mapping[str, Any]) -> Table:
-    levels = list(told["levels"])
-    header = (
-        "column",
-        "n",
-        "mean",
-        "deviation",
-        "worst",
-        "CVaR 5 %",
-        "CVaR 25 %",
-        "median",
-        "best",
+    result = compare(read_returns(path), source=path.name)
+    figure = draw_comparison(
+        result.returns,
+        dominant=result.dominant(),
+        supported=result.dominant(supported=True),
+        efficient=result.efficient(),
     )
+    drawn = Figure("comparison", "Distributions compared", drawn_uri(figure))
+    return Section(f"Comparison of {path.name}", (*_parts(result.to_dict(), [drawn]),))
+
+
+def comparison_parts(stored: Stored, figures: list[Part]) -> list[Part]:
+    """From comparison.json, with the figures that are stored beside it."""
+    try:
+        return _parts(stored.json("comparison.json"), figures)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        place = stored.path / "comparison.json"
+        raise InputError(f"{place}: is not a comparison ({error!r})") from None
+
+
+def _parts(content: Mapping[str, Any], figures: list[Any]) -> list[Part]:
+    parts: list[Part] = [_choice(content)]
+    parts += [Note(f"{note}.", "warning") for note in content["notes"]]
+    parts += [*figures, _summaries(content)]
+    parts += [_pairs(content, order) for order in (2, 1)]
+    return [*parts, Note(_method(content), "quiet")]
+
+
+def _choice(content: Mapping[str, Any]) -> Table:
     rows = []
-    for s in told["summaries"]:
+    for order in (2, 1):
+        sets = content["orders"][str(order)]
+        cells = [", ".join(sets[name]) or "none" for name in SETS.values()]
+        rows.append((ORDER_TITLES[order], *cells))
+    return Table(("order", *SETS), tuple(rows), "Which columns are left to choose from")
+
+
+def _summaries(content: Mapping[str, Any]) -> Table:
+    levels, rows = list(content["levels"]), []
+    for s in content["summaries"]:
         tail = [s["cvar_curve"][levels.index(level)] for level in (0.05, 0.25)]
         values = (s["mean"], s["deviation"], s["worst"], *tail, s["median"], s["best"])
-        rows.append((s["name"], f"{s['n']:,}", *(f"{value:.4g}" for value in values)))
-    return Table(header, tuple(rows), "Each column on its own, in the unit of the returns", True)
+        rows.append((str(s["name"]), f"{s['n']:,}", *(f"{value:.4g}" for value in values)))
+    header = ("column", "n", "mean", "deviation", "worst", "CVaR 5 %", "CVaR 25 %", "median",
+              "best")  # fmt: skip
+    return Table(header, tuple(rows), "Each column on its own", "In the unit of the returns.",
+                 "numbers")  # fmt: skip
 
 
-def _pairs(told: Mapping[str, Any], order: int) -> Table:
+def _pairs(content: Mapping[str, Any], order: int) -> Table:
     header = ["a", "b", "sample shows", "sample supports", "p (a dominates)", "after Holm"]
     header += ["shortfall", "almost-SSD ratio"] if order == 2 else []
     rows = []
-    for v in told["verdicts"]:
+    for v in content["verdicts"]:
         if v["order"] != order:
             continue
-        cells: list[Cell] = [
-            v["a"],
-            v["b"],
-            RELATIONS.get(v["relation"], v["relation"]),
-            Badge(RELATIONS.get(v["finding"], v["finding"]), _tone(v["finding"])),
-            f"{v['test']['p_value']:.3g}",
-            f"{v['adjusted_p']:.3g}",
-        ]
+        shown, _ = RELATIONS.get(v["relation"], (v["relation"], "none"))
+        cells: list[Cell] = [str(v["a"]), str(v["b"]), str(shown)]
+        cells.append(Badge(*RELATIONS.get(v["finding"], (str(v["finding"]), "none"))))
+        cells += [f"{v['test']['p_value']:.3g}", f"{v['adjusted_p']:.3g}"]
         if order == 2:
             cells += [f"{v['violation']:.4g}", f"{v['almost_ratio']:.3g}"]
         rows.append(tuple(cells))
-    return Table(tuple(header), tuple(rows), ORDER_TITLES[order])
+    title, caption = ORDER_TITLES[order].removesuffix(")").split(" (")
+    return Table(
+        tuple(header), tuple(rows), f"Pair by pair: {title.lower()}", f"{caption.capitalize()}."
+    )
 
 
-def _tone(finding: str) -> str:
-    """From the side of a."""
-    tones = {"dominates": "good", "dominated": "bad", "undecided": "half"}
-    return tones.get(finding, "none")
-
-
-def _method(told: Mapping[str, Any]) -> str:
-    paired = ", rows paired" if told["paired"] else ""
+def _method(content: Mapping[str, Any]) -> str:
+    paired = ", rows paired" if content["paired"] else ""
     return (
         "The p-values test the hypothesis that a dominates b (Barrett and Donald, 2003, recentred "
-        f"bootstrap, {told['resamples']:,} resamples, seed {told['seed']}{paired}): a small one "
-        "says that a does not. A dominance is supported where the reverse is rejected at level "
-        f"{told['level']:g} after Holm's correction over all ordered pairs and it is not itself. "
-        f"Tolerance {told['tolerance']:g}."
+        f"bootstrap, {content['resamples']:,} resamples, seed {content['seed']}{paired}): a small "
+        "one says that a does not. A dominance is supported where the reverse is rejected at level "
+        f"{content['level']:g} after Holm's correction over all ordered pairs and it is not "
+        f"itself. Tolerance {content['tolerance']:g}."
     )
-
-
-# --- the curves --------------------------------------------------------------------------
-
-
-def _curves(told: Mapping[str, Any], returns: Samples | None) -> Chart:
-    samples = {n: np.sort(z) for n, z in returns.items()} if returns else _rebuilt(told)
-    names = _shown(told, [n for n in samples if len(samples[n])])
-    samples, looks = {n: samples[n] for n in names}, looks_of(names)
-    panels = [build(samples, looks) for build in (_cdf, _dominance, _tail, _dispersion)]
-    caption = "Click a name to hide it."
-    if len(names) < len(told["summaries"]):
-        caption += (
-            f" Drawn are {len(names)} of {len(told['summaries'])}: the efficient and best ones."
-        )
-    if not returns:
-        caption += " The returns are not here: the curves are drawn from the stored percentiles."
-    return Chart("comparison", "Distributions compared", one(*panels), keys(names, looks), caption,
-                 width=480)  # fmt: skip
-
-
-def _rebuilt(told: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """A hundred values whose F^-2 is that of the column at every percentile."""
-    return {
-        s["name"]: len(s["cumulative_quantile"])
-        * np.diff(np.concatenate([[0.0], s["cumulative_quantile"]]))
-        for s in told["summaries"]
-    }
-
-
-def _shown(told: Mapping[str, Any], names: list[str]) -> list[str]:
-    if len(names) <= MOST:
-        return names
-    efficient = set(told["orders"]["2"]["efficient"])
-    means = {s["name"]: s["mean"] for s in told["summaries"]}
-    best = sorted(names, key=lambda name: (name not in efficient, -means[name]))
-    return [name for name in names if name in set(best[:MOST])]
-
-
-def _thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    at = np.unique(np.linspace(0, len(x) - 1, POINTS).astype(int))  # ends are kept
-    return x[at], y[at]
-
-
-def _cdf(samples: Samples, looks: dict[str, Style]) -> Panel:
-    low = min(float(z[0]) for z in samples.values())
-    high = max(float(z[-1]) for z in samples.values())
-    traces = tuple(
-        line(*_thinned(*step_cdf(z, low, high)), name, looks[name], step=True)
-        for name, z in samples.items()
-    )
-    title = "Distribution: to the right is better"
-    return Panel(title, traces, axes("return x", "share of returns ≤ x"), 340)
-
-
-def _dominance(samples: Samples, looks: dict[str, Style]) -> Panel:
-    tau = np.linspace(0, 1, POINTS // 2 + 1)
-    curves = {
-        n: np.asarray(cumulative_quantile(z, tau, assume_sorted=True)) for n, z in samples.items()
-    }
-    highest = np.max(list(curves.values()), axis=0)
-    traces = tuple(line(tau, c - highest, n, looks[n]) for n, c in curves.items())
-    title = "Second order: flat at 0 all along dominates"
-    labels = axes("share of outcomes τ, worst first", "F⁻²(τ) below the highest")
-    return Panel(title, traces, labels, 340)
-
-
-def _tail(samples: Samples, looks: dict[str, Style]) -> Panel:
-    tau = np.linspace(0, 1, POINTS // 2 + 1)[1:]
-    traces = tuple(
-        line(tau, np.asarray(cumulative_quantile(z, tau, assume_sorted=True)) / tau, n, looks[n])
-        for n, z in samples.items()
-    )
-    labels = axes("share of outcomes τ, worst first", "mean of the worst share τ (return)")
-    return Panel("CVaR: at 1 it is the mean", traces, labels, 340)
-
-
-def _dispersion(samples: Samples, looks: dict[str, Style]) -> Panel:
-    low = min(float(z[0]) for z in samples.values())
-    high = max(float(z[-1]) for z in samples.values())
-    alpha = np.linspace(low, high, POINTS // 2)
-    above: Callable[..., Any] = dispersion
-    traces = tuple(line(alpha, above(z, alpha), n, looks[n]) for n, z in samples.items())
-    title = "Dispersion: area = half the variance"
-    return Panel(title, traces, axes("return x", "F⁽²⁾(x) above its asymptotes"), 340)

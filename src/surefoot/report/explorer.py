@@ -1,7 +1,7 @@
-"""States to click on: what the library says of every one of them, as JSON.
+"""States to click on: what the library says of each of them, as the JSON the page's script draws.
 
-Everything shown comes from `surefoot.agents.explain`; the page only draws it. Sentences repeat, so
-they are stored once and pointed at.
+Every number and every sentence comes from `surefoot.agents.explain`; the script only draws them.
+Sentences repeat, so they are stored once and pointed at.
 """
 
 from __future__ import annotations
@@ -15,21 +15,34 @@ import numpy as np
 
 from surefoot.agents.explain import CURVE, Explanation, explain_all
 from surefoot.core.particles import cumulative_cdf
-from surefoot.envs.cliffs import ACTION_NAMES, ARROWS, CliffGrid
+from surefoot.envs.cliffs import (
+    ACTION_NAMES,
+    ARROWS,
+    CliffGrid,
+    cliff_walk,
+    noisy_states,
+    risky_cliff,
+)
+from surefoot.envs.montecarlo import monte_carlo_returns
+from surefoot.errors import InputError
+from surefoot.plots.styles import LINES, MARKERS, PALETTE
 from surefoot.policies import Policy, policy_named
-from surefoot.report.charts import SYMBOLS, dash_of, looks_of, numbers, rgba
+from surefoot.report.page import Explorer
+from surefoot.report.stored import Stored
 
-WHO = ("score", "dominance", "tie-break", "fallback", "exploration")  # in the order of DecidedBy
+AUTHORITIES = ("score", "dominance", "tie-break", "fallback", "exploration")  # as in DecidedBy
 DIGITS = 8  # of a particle: what single precision holds
+ROLLOUTS = 200  # of each action in each state, where the page simulates a policy
+DASHES = {"-": "", "--": "7 4", "-.": "8 3 2 3", ":": "2 3"}
 
 
 @dataclass(frozen=True)
 class Learned:
-    """Particles of every state, `[S, A, N]`, and who may be asked to decide on them."""
+    """Particles of every state, `[S, A, N]`, and the policies that can be asked about them."""
 
     z: np.ndarray
     policies: Mapping[str, Policy]  # the first is shown at first
-    states: Sequence[int] | None = None  # those that hold particles; all by default
+    states: Sequence[int] | None = None  # in which one acts; all by default
     masks: np.ndarray | None = None  # [S, A] feasible actions
     seed: int = 0
 
@@ -40,7 +53,7 @@ class Place:
 
     label: str
     mark: str = ""  # start, goal, cliff or noisy
-    text: str = ""  # of the button before a decision is known
+    text: str = ""  # on the button, where the states are no grid
 
 
 def explore(
@@ -50,43 +63,116 @@ def explore(
     actions: Sequence[str],
     columns: int = 0,
     start: int = 0,
-    choice: str = "what was learned",
+    choice: str = "",
     unit: str = "return",
 ) -> dict[str, Any]:
-    """The JSON of an explorer. `columns` lays the states out as a grid, 0 as a row that wraps."""
+    """The JSON of an explorer. `columns` lays the states out as a grid, 0 as a row that wraps.
+
+    `choice` is the label of the box that chooses among several entries of `learned`.
+    """
     sentences: dict[str, int] = {}
     arrows = dict(zip(ACTION_NAMES, ARROWS, strict=True))
     return {
         "actions": [str(a) for a in actions],
-        "styles": _styles(actions),
+        "styles": [_style(a) for a in range(len(actions))],
         "arrows": [arrows.get(str(a), str(a)) for a in actions],
         "places": [{"label": p.label, "mark": p.mark, "text": p.text} for p in places],
         "columns": columns,
         "start": start,
         "choice": choice,
         "unit": unit,
-        "levels": list(CURVE),
-        "who": list(WHO),
-        "learned": {name: _one(each, actions, sentences) for name, each in learned.items()},
+        "header": ["action", "mean", "deviation", *(f"CVaR {level:g}" for level in CURVE)],
+        "who": list(AUTHORITIES),
+        "learned": {name: _explained(each, actions, sentences) for name, each in learned.items()},
         "sentences": list(sentences),
     }
 
 
-def _styles(actions: Sequence[str]) -> list[dict[str, str]]:
-    looks = looks_of([f"action {a}" for a in actions])  # apart from what methods are called
-    return [
-        {
-            "color": look.color,
-            "dash": dash_of(look),
-            "symbol": SYMBOLS[look.marker],
-            "fill": rgba(look.color, 0.22),
-        }
-        for look in looks.values()
-    ]
+def _style(action: int) -> dict[str, str]:
+    """By place and not by name, as `surefoot explain` draws them."""
+    turn, line = action // len(PALETTE), LINES[(action + action // len(PALETTE)) % len(LINES)]
+    dash = DASHES[line] if isinstance(line, str) else " ".join(str(2 * part) for part in line[1])
+    marker = MARKERS[(action + turn) % len(MARKERS)]
+    return {"color": PALETTE[action % len(PALETTE)], "dash": dash, "marker": marker}
 
 
-def grid_places(grid: CliffGrid, noisy: np.ndarray) -> list[Place]:
-    """The cells of a cliff; nobody acts on the cliff or the goal."""
+def _explained(
+    learned: Learned, actions: Sequence[str], sentences: dict[str, int]
+) -> dict[str, Any]:
+    candidates = range(len(learned.z)) if learned.states is None else learned.states
+    states = [int(s) for s in candidates if np.isfinite(learned.z[s]).all()]
+    if not states:
+        raise InputError("no state holds particles that are all numbers")
+    z = np.asarray(learned.z)[states]
+    masks = None if learned.masks is None else np.asarray(learned.masks)[states]
+    # As an agent breaks its ties: a key of the seed and the state.
+    root = jax.random.key(learned.seed)
+    keys = jax.vmap(lambda state: jax.random.fold_in(root, state))(np.asarray(states))
+    names = tuple(str(a) for a in actions)
+    explanations = {
+        name: explain_all(z, policy, keys, masks=masks, names=names)
+        for name, policy in learned.policies.items()
+    }
+    first = next(iter(explanations.values()))
+    return {
+        "states": {str(s): _numbers(e) for s, e in zip(states, first, strict=True)},
+        "decisions": {
+            name: {str(s): _decision(e, sentences) for s, e in zip(states, each, strict=True)}
+            for name, each in explanations.items()
+        },
+    }
+
+
+def _numbers(e: Explanation) -> dict[str, Any]:
+    """What does not depend on the policy: particles, curves, table."""
+    # F^(2) of each action at its own particles, where alone it bends.
+    frontier = np.stack([np.asarray(cumulative_cdf(row, row)) for row in e.z])
+    return {
+        "z": _digits(e.z),
+        "curve": _digits(e.cumulative_quantile),
+        "frontier": _digits(frontier),
+        "mean": _digits(e.mean),
+        "std": _digits(e.std),
+        "cvar": _digits(e.cvar),
+    }
+
+
+def _decision(e: Explanation, sentences: dict[str, int]) -> list[Any]:
+    """Action, who decided, tied actions, sentences."""
+    said = [sentences.setdefault(s, len(sentences)) for s in (*e.words, e.relations)]
+    return [e.action, int(e.decided_by), [int(a) for a in np.flatnonzero(e.tied)], said]
+
+
+def _digits(values: Any) -> Any:
+    if isinstance(values, np.ndarray):
+        return _digits(values.astype(float).tolist())
+    if isinstance(values, list):
+        return [_digits(value) for value in values]
+    return float(f"{values:.{DIGITS}g}") if np.isfinite(values) else None
+
+
+# --- who can be asked ----------------------------------------------------------------------
+
+
+def policies_to_ask(own: str | Policy, *others: str) -> dict[str, Policy]:
+    """The run's own policy first, then others with its tolerance, each under a readable name."""
+    first = policy_named(own)
+    found = [first, *(replace(policy_named(p), tolerance=first.tolerance) for p in others)]
+    return {readable(policy): policy for policy in found}
+
+
+def readable(policy: Policy) -> str:
+    """`SSD, tolerance 0.0005`."""
+    kind = {"Greedy": "greedy"}.get(type(policy).__name__, type(policy).__name__)
+    own = [f.name for f in fields(policy) if f.name not in ("tolerance", "undecided")]
+    values = [str(getattr(policy, name)) for name in own]
+    return f"{' '.join([kind, *values])}, tolerance {policy.tolerance:g}"
+
+
+# --- cliffs --------------------------------------------------------------------------------
+
+
+def cliff_places(grid: CliffGrid, noisy: np.ndarray) -> list[Place]:
     places = []
     for state in range(grid.num_states):
         row, column = grid.cell(state)
@@ -99,85 +185,61 @@ def grid_places(grid: CliffGrid, noisy: np.ndarray) -> list[Place]:
 
 
 def acting_states(grid: CliffGrid) -> list[int]:
+    """Nobody acts on the cliff or at the goal."""
     return [s for s in range(grid.num_states) if not grid.is_cliff(s) and s != grid.goal]
 
 
-def _one(learned: Learned, actions: Sequence[str], sentences: dict[str, int]) -> dict[str, Any]:
-    states = list(range(len(learned.z)) if learned.states is None else learned.states)
-    z = np.asarray(learned.z)[states]
-    masks = None if learned.masks is None else np.asarray(learned.masks)[states]
-    # As an agent breaks its ties: a key of the seed and the state.
-    root = jax.random.key(learned.seed)
-    keys = jax.vmap(lambda state: jax.random.fold_in(root, state))(np.asarray(states))
-    names = tuple(str(a) for a in actions)
-    told = {
-        name: explain_all(z, policy, keys, masks=masks, names=names)
-        for name, policy in learned.policies.items()
-    }
-    first = next(iter(told.values()))
-    return {
-        "states": {str(s): _numbers(e) for s, e in zip(states, first, strict=True)},
-        "decisions": {
-            name: {
-                str(s): _decision(e, sentences) for s, e in zip(states, explanations, strict=True)
-            }
-            for name, explanations in told.items()
-        },
-    }
-
-
-def _numbers(e: Explanation) -> dict[str, Any]:
-    """What does not hang on the policy: particles, curves, table."""
-    return {
-        "z": [_digits(row) for row in e.z],
-        "curve": [_digits(row) for row in e.cumulative_quantile],
-        "frontier": [_digits(row) for row in _frontier(e.z)],
-        "mean": _digits(e.mean),
-        "std": numbers(e.std),
-        "cvar": [_digits(row) for row in e.cvar],
-    }
-
-
-def _frontier(z: np.ndarray) -> np.ndarray:
-    """`F^(2)` of each action at its own particles `[A, N]`, where alone it bends."""
-    return np.stack([np.asarray(cumulative_cdf(row, row)) for row in z])
-
-
-def _decision(e: Explanation, sentences: dict[str, int]) -> list[Any]:
-    """Action, who decided, tied actions, sentences."""
-    said = [sentences.setdefault(s, len(sentences)) for s in (*e.words, e.relations)]
-    return [e.action, int(e.decided_by), [int(a) for a in np.flatnonzero(e.tied)], said]
-
-
-def _digits(values: np.ndarray) -> list[float]:
-    return [float(f"{v:.{DIGITS}g}") for v in np.asarray(values, dtype=float).tolist()]
-
-
-def deciders(
-    own: str | Policy | None, tolerance: float, *others: str | Policy
-) -> dict[str, Policy]:
-    """Policies to choose from, the run's own first, each under a name a reader knows."""
-    found: dict[str, Policy] = {}
-    for policy in [p for p in (own, *others) if p is not None]:
-        made = policy_named(policy)
-        if isinstance(policy, str) and "tolerance" not in policy:
-            made = _with_tolerance(made, tolerance)
-        found.setdefault(spoken(made), made)
-    return found
-
-
-def _with_tolerance(policy: Policy, tolerance: float) -> Policy:
-    return replace(policy, tolerance=tolerance)
-
-
-def spoken(policy: Policy) -> str:
-    """`SSD, tolerance 0.0005`."""
-    kind = {"SSD": "SSD", "Greedy": "greedy", "CVaR": "CVaR"}.get(
-        type(policy).__name__, type(policy).__name__
+def risky_cliff_explorer(stored: Stored, config: Mapping[str, Any]) -> Explorer:
+    """Section 5.4: what the first trial of every loss and policy learned."""
+    grid = CliffGrid(config["rows"], config["columns"])
+    learned = {}
+    for loss in dict.fromkeys([*config["losses"], *config["checks"]]):
+        for policy in dict.fromkeys([*config["policies"], *config["check_policies"]]):
+            table = f"particles.{loss}.{policy.replace(':', '-')}"
+            if not stored.has(f"{table}.parquet"):
+                continue
+            frame = stored.table(table).sort("state", "action", "particle")
+            z = frame["z"].to_numpy().reshape(grid.num_states, len(ACTION_NAMES), -1)
+            own = replace(policy_named(policy), tolerance=float(config["tolerance"]))
+            ask = policies_to_ask(own, "ssd", "greedy")
+            name = f"{loss}, behaviour {policy.replace(':', ' ')}"
+            learned[name] = Learned(z, ask, acting_states(grid), seed=config["seed"])
+    if not learned:
+        raise InputError("no table particles.LOSS.POLICY.parquet fits the configuration")
+    first = next((name for name in learned if name.endswith("ssd")), next(iter(learned)))
+    mdp = risky_cliff(rows=grid.rows, columns=grid.columns, sigma=config["sigma"])
+    data = explore(
+        {first: learned[first]} | learned, cliff_places(grid, noisy_states(mdp)),
+        actions=ACTION_NAMES, columns=grid.columns, start=grid.state(grid.rows - 2, 0),
+        choice="learned by",
+    )  # fmt: skip
+    caption = (
+        "Click a cell, or move with the arrow keys: what the first trial learned there, and what "
+        "a policy decides. Arrow: the action taken; ring: dominance decided; dots: entering pays "
+        "a random reward; hatching: the cliff. Above the start (S) the two paths part."
     )
-    own = [
-        str(getattr(policy, f.name))
-        for f in fields(policy)
-        if f.name not in ("tolerance", "undecided")
-    ]
-    return f"{' '.join([kind, *own])}, tolerance {policy.tolerance:g}"
+    return Explorer("The cliff, state by state", data, caption)
+
+
+def cliff_walk_explorer(summary: Mapping[str, Any], config: Mapping[str, Any]) -> Explorer:
+    """Section 5.2: rollouts of the policy that was evaluated, in every state."""
+    grid = CliffGrid()
+    policy = np.asarray([ARROWS.index(arrow) for arrow in summary["policy"]])
+    states, actions = np.arange(grid.num_states)[:, None], np.arange(len(ACTION_NAMES))[None]
+    z = monte_carlo_returns(
+        cliff_walk(fall=float(config["fall"])), policy, states, actions, rollouts=ROLLOUTS,
+        horizon=int(config["horizon"]), gamma=float(config["gamma"]),
+        key=jax.random.key(int(config["seed"])),
+    )  # fmt: skip
+    ask = policies_to_ask("ssd:tolerance=0.001", "greedy", "cvar:0.25")
+    learned = {"rollouts": Learned(np.asarray(z), ask, acting_states(grid))}
+    data = explore(
+        learned, cliff_places(grid, np.zeros(grid.num_states, bool)), actions=ACTION_NAMES,
+        columns=grid.columns, start=grid.start, unit="discounted return",
+    )  # fmt: skip
+    caption = (
+        "Click a cell, or move with the arrow keys. Each action is taken once, then the policy "
+        f"that was evaluated goes on: {ROLLOUTS} rollouts, simulated for this page from the run's "
+        "seed."
+    )
+    return Explorer("The cliff walk, state by state", data, caption)

@@ -1,265 +1,268 @@
-"""What lies at a path, and the sections of the page made from it."""
+"""What lies at a path, and the sections of its page: chosen by the kind the run stores.
+
+Rooms that need JAX or matplotlib are entered only for runs that need them.
+"""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from surefoot import __version__
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError
-from surefoot.paper.claims import Claim, tally
-from surefoot.paper.everything import APART, EXPERIMENTS
-from surefoot.report.comparison import comparison_parts
-from surefoot.report.parts import Badge, Facts, Note, Page, Part, Section, Table
-from surefoot.report.run import MISFITS, Builder, Run, figures_of
-from surefoot.report.training import is_training, training_parts
-from surefoot.runs.directory import RunDir
-from surefoot.runs.files import portable_path, read_json
+from surefoot.paper import APART, EXPERIMENTS, caption
+from surefoot.paper.claims import from_json, tally
+from surefoot.report.page import Badge, Figure, Folded, Note, Page, Part, Section, Table, guarded
+from surefoot.report.stored import Stored
+from surefoot.runs.directory import KINDS
+from surefoot.runs.files import portable_path
 
-TONES = {"reproduced": "good", "partly": "half", "not reproduced": "bad", "not testable": "none"}
-HEADER = ("claim", "the paper says", "measured, with 95 % interval", "verdict", "why")
 ABOUT = EXPERIMENTS | APART
-
-# By which settings an experiment's run is known; each name is in no other's configuration.
-MARKS = {
-    "risky-cliff": "check_policies",
-    "evaluation": "truth_rollouts",
-    "regression": "narrow",
-    "ablation": "step_sizes",
-    "gym-choices": "target_periods",
-    "gym": "target_period",
-    "sweep": "sweep",
-}
-THEORY = {"trials", "seed", "particles", "type"}  # the figures' configuration is just this
+VERDICTS = {"reproduced": "good", "partly": "half", "not reproduced": "bad", "not testable": "none"}
+CLAIMS = ("claim", "the paper says", "measured, with 95 % interval", "verdict", "why")
+SETTINGS = ("agent", "loss", "particles", "behaviour", "evaluation", "steps", "seed")
+# What an agent leaves that was trained by the library and saved without a run around it.
+TRAINING_FILES = ("agent.safetensors", "episodes.csv", "checkpoints")
+TITLES = {"comparison": "Distributions compared"}  # of figures whose name says too little
+NO_PARTICLES = (
+    "The cliff, state by state: not shown, because the tables particles.*.parquet are not here. "
+    "Running the experiment again makes them."
+)
+MOST_NUMBERS = 500  # of a summary that a page lists
 
 
 def page_of(path: Path) -> Page:
     """The page of whatever lies at `path`, or an error that says what it should have been."""
     if path.is_file():
-        return Page(f"Comparison of {path.name}", (file_section(path),))
+        from surefoot.report.comparison import file_section
+
+        section = file_section(path)
+        return Page(section.title, (section,))
     if not path.is_dir():
         raise InputError(f"{path}: there is no such run directory or file")
     if is_run(path):
         section = section_of(path)
         return Page(section.title, (section,))
-    inner = sorted(p for p in path.iterdir() if p.is_dir() and is_run(p))
+    inner = [p for p in sorted(path.iterdir()) if p.is_dir() and not p.is_symlink() and is_run(p)]
     if not inner:
         raise InputError(
             f"{path} is not a run directory (no config.json, no training, no comparison), and "
             "holds none"
         )
-    order = list(ABOUT)
+    order = list(ABOUT)  # as in the paper, then by name
     inner.sort(key=lambda p: (order.index(p.name) if p.name in order else len(order), p.name))
-    sections = [_safely(p) for p in inner]
-    return Page(f"Report on {_name(path)}", (_overview(inner, sections), *sections))
+    sections = [_section_or_reason(p) for p in inner]
+    overview = _overview([Stored(p) for p in inner], sections)
+    return Page(f"Report on {_name(path)}", (overview, *sections))
 
 
 def is_run(path: Path) -> bool:
-    named = any((path / n).is_file() for n in ("config.json", "comparison.json"))
-    return named or is_training(path)
+    names = ("config.json", "comparison.json", *TRAINING_FILES)
+    return any((path / name).exists() for name in names)
 
 
 def section_of(path: Path) -> Section:
-    """One run of whichever kind."""
-    config = _object(path / "config.json")
-    if (path / "comparison.json").is_file():
-        return Section(f"Comparison: {_name(path)}", (*comparison_of(path), *_source(path, config)))
-    kind = experiment_of(config)
-    if config.get("kind") == "training" or (kind is None and is_training(path)):
-        return training_section(path, config)
-    run = Run(RunDir.open(path), _name(path))
-    parts = [*_state(path), *_claims(path), *figures_of(run, builders_of(kind, run))]
-    if kind == "sweep":
-        from surefoot.report.sweep import failures
+    """One run, by its kind."""
+    stored = Stored(path)
+    config = stored.json("config.json")
+    kind = kind_of(stored, config)
+    title, lead = f"{kind.capitalize()}: {_name(path)}", ""
+    if kind == "training":
+        from surefoot.report.training import training_parts
 
-        return Section(f"Sweep: {run.name}", (*parts, *failures(run), *_source(path, config)))
-    title = kind or run.name
-    return Section(title, (*parts, *_source(path, config)), ABOUT.get(title, "").capitalize())
+        title += f" on {config['env']}" if "env" in config else ""
+        lead = ", ".join(f"{name} {config[name]}" for name in SETTINGS if name in config)
+        parts = training_parts(stored, config)
+    elif kind == "sweep":
+        from surefoot.report.training import sweep_parts
+
+        parts = sweep_parts(stored)
+    elif kind == "comparison":
+        from surefoot.report.comparison import comparison_parts
+
+        parts = comparison_parts(stored, _figures(stored))
+    else:
+        title, lead = kind or _name(path), ABOUT.get(kind, "")
+        parts = guarded("Claims", lambda: _claims(stored))
+        parts += guarded("The cliff, state by state", lambda: _explorer(stored, kind, config))
+        parts += _figures(stored, kind)
+    return Section(title, (*_warnings(stored, config), *parts, *_origin(stored, config)), lead)
 
 
-def experiment_of(config: Mapping[str, Any]) -> str | None:
-    for name, mark in MARKS.items():
-        if mark in config:
-            return name
-    return "figures" if set(config) == THEORY else None
+def kind_of(stored: Stored, config: Mapping[str, Any]) -> str:
+    """One of `KINDS`, or nothing for a run of 0.1.0, of which claims and figures are shown."""
+    if not stored.has("config.json"):
+        return "comparison" if stored.has("comparison.json") else "training"
+    kind = config.get("kind")
+    version = _version(stored)
+    if kind is None and (stored.has("claims.json") or stored.figures()):
+        return ""
+    if kind is None:
+        raise InputError(
+            f"{stored.path}: config.json does not say what kind of run this is, and there are no "
+            f"claims or figures to show; it was written by surefoot {version}: use that version"
+        )
+    if kind not in KINDS:
+        raise InputError(
+            f"{stored.path}: surefoot {version} wrote it, and surefoot {__version__} knows no runs "
+            f"of kind {kind!r}"
+        )
+    return str(kind)
 
 
-def builders_of(kind: str | None, run: Run) -> dict[str, Builder]:
-    """Imported on use: a page of one experiment does not load the others."""
+def _section_or_reason(path: Path) -> Section:
+    """In a folder a damaged run says what is wrong, and does not take the others with it."""
     try:
-        return _BUILDERS[kind](run) if kind in _BUILDERS else {}
-    except (InputError, *MISFITS):
-        return {}  # every stored picture is shown with its reason instead
+        return section_of(path)
+    except InputError as error:
+        reason = str(error)
+    except Exception as error:
+        reason = repr(error)
+    return Section(_name(path), (Note(f"This run cannot be shown: {reason}.", "warning"),))
 
 
-def _risky_cliff(_: Run) -> dict[str, Builder]:
-    from surefoot.report import risky_cliff
-
-    return risky_cliff.builders()
-
-
-def _evaluation(_: Run) -> dict[str, Builder]:
-    from surefoot.report import evaluation
-
-    return evaluation.builders()
-
-
-def _moments(run: Run) -> dict[str, Builder]:
-    from surefoot.report import moments
-
-    return moments.ablation() if "step_sizes" in run.config else moments.regression(run)
-
-
-def _theory(_: Run) -> dict[str, Builder]:
-    from surefoot.report import theory
-
-    return theory.builders()
-
-
-def _sweep(_: Run) -> dict[str, Builder]:
-    from surefoot.report import sweep
-
-    return sweep.builders()
-
-
-def _control(run: Run) -> dict[str, Builder]:
-    from surefoot.report import control
-
-    return control.choices() if "target_periods" in run.config else control.builders(run)
-
-
-_BUILDERS: dict[str | None, Callable[[Run], dict[str, Builder]]] = {
-    "risky-cliff": _risky_cliff,
-    "evaluation": _evaluation,
-    "regression": _moments,
-    "ablation": _moments,
-    "figures": _theory,
-    "gym": _control,
-    "gym-choices": _control,
-    "sweep": _sweep,
-}
-
-
-# --- the other kinds -----------------------------------------------------------------------
-
-
-def file_section(path: Path) -> Section:
-    """A file of returns, compared here and now."""
-    from surefoot.comparison import compare, read_returns
-
-    returns = read_returns(path)
-    told = compare(returns, source=path.name).to_dict()
-    return Section(path.name, tuple(comparison_parts(told, returns)))
-
-
-def comparison_of(path: Path) -> list[Part]:
-    from surefoot.comparison import read_returns
-
-    told = _object(path / "comparison.json")
-    try:
-        returns = read_returns(path / "returns.csv") if (path / "returns.csv").is_file() else None
-        return comparison_parts(told, returns)
-    except MISFITS as error:
-        raise InputError(f"{path / 'comparison.json'}: is not a comparison ({error!r})") from None
-
-
-def training_section(path: Path, config: Mapping[str, Any]) -> Section:
-    env = str(config["env"]) if "env" in config else ""
-    names = ("agent", "loss", "particles", "behaviour", "evaluation", "steps", "seed")
-    told = [f"{name} {config[name]}" for name in names if name in config]
-    parts = training_parts(path, config)
-    title = f"Training: {_name(path)}" + (f" on {env}" if env else "")
-    return Section(title, (*_state(path), *parts, *_source(path, config)), ", ".join(told))
-
-
-# --- what all have -------------------------------------------------------------------------
-
-
-def _state(path: Path) -> list[Part]:
-    if (path / "complete.json").is_file() or not (path / "config.json").is_file():
-        return []
-    return [Note("This run has not come to its end: what it has so far is shown.", "warning")]
-
-
-def _claims(path: Path) -> list[Part]:
-    claims = _read_claims(path)
-    if not claims:
-        return []
+def _overview(runs: list[Stored], sections: list[Section]) -> Section:
     rows = tuple(
-        ([c.id, f"section {c.section}"], c.paper, c.evidence, Badge(c.verdict, TONES[c.verdict]),
-         c.reason)
+        (section.title, section.lead, _outcome(stored))
+        for stored, section in zip(runs, sections, strict=True)
+    )
+    table = Table(("run", "what it is", "what came out"), rows, "All runs")
+    return Section("Overview", (table,))
+
+
+def _outcome(stored: Stored) -> str:
+    """The claims in one line, or the return a training ended with."""
+    try:
+        claims = from_json(stored.json("claims.json")) if stored.has("claims.json") else ()
+        if claims:
+            return tally(claims)
+        found = stored.json("summary.json")["evaluation_return"]
+        return f"evaluation return {Interval.from_dict(found)}"
+    except Exception:  # the section itself says what is wrong
+        return ""
+
+
+# --- the parts of a run --------------------------------------------------------------------
+
+
+def _warnings(stored: Stored, config: Mapping[str, Any]) -> Iterator[Part]:
+    if not stored.has("config.json"):
+        return
+    if "kind" not in config:
+        text = f"Written by surefoot {_version(stored)}: its claims and stored figures are shown."
+        yield Note(text, "warning")
+    if not stored.has("complete.json"):
+        yield Note("This run has not come to its end: what it has so far is shown.", "warning")
+
+
+def _claims(stored: Stored) -> list[Part]:
+    if not stored.has("claims.json"):
+        return []
+    claims = from_json(stored.json("claims.json"), stored.path / "claims.json")
+    rows = tuple(
+        ([c.id, f"section {c.section}"], c.paper, [*map(str, c.evidence)],
+         Badge(c.verdict, VERDICTS[c.verdict]), str(c.reason))
         for c in claims
     )  # fmt: skip
-    return [Table(HEADER, rows, tally(claims) + ".", wide=True)]
+    return [Table(CLAIMS, rows, "Claims", f"{tally(claims)}.", "claims")] if claims else []
 
 
-def _read_claims(path: Path) -> tuple[Claim, ...]:
-    if not (path / "claims.json").is_file():
-        return ()
-    return RunDir(path).read_claims()
+def _explorer(stored: Stored, kind: str, config: Mapping[str, Any]) -> list[Part]:
+    """The grid to click on, for the two experiments on a cliff."""
+    if kind == "evaluation":
+        from surefoot.report.explorer import cliff_walk_explorer
+
+        return [cliff_walk_explorer(stored.json("summary.json"), config)]
+    if kind != "risky-cliff":
+        return []
+    if not any(stored.path.glob("particles.*.parquet")):
+        return [Note(NO_PARTICLES, "quiet")]
+    from surefoot.report.explorer import risky_cliff_explorer
+
+    return [risky_cliff_explorer(stored, config)]
 
 
-def _source(path: Path, config: Mapping[str, Any]) -> list[Part]:
-    """Where the results come from, folded away."""
-    found: list[Part] = []
-    if (path / "provenance.json").is_file():
-        told = _object(path / "provenance.json")
-        rows = [("command", _command(told.get("command")))]
-        rows += [("resumed by", _command(r.get("command"))) for r in told.get("resumed", ())
-                 if isinstance(r, dict)]  # fmt: skip
-        rows += [(name, json.dumps(told[name])) for name in ("seeds", "platform") if name in told]
-        versions = told.get("versions")
-        if isinstance(versions, dict):
-            rows.append(("versions", ", ".join(f"{k} {v}" for k, v in versions.items())))
-        found.append(Facts("Provenance: command, seeds, versions", tuple(rows)))
+def _figures(stored: Stored, kind: str = "") -> list[Part]:
+    return [part for name in stored.figures() for part in _figure(stored, name, kind)]
+
+
+def _figure(stored: Stored, name: str, kind: str) -> list[Part]:
+    title = TITLES.get(name) or name.replace("-", " ").replace("_", " ").capitalize()
+
+    def embedded() -> list[Part]:
+        return [Figure(name, title, stored.figure_uri(name), caption(kind, name))]
+
+    return guarded(title, embedded)
+
+
+def _origin(stored: Stored, config: Mapping[str, Any]) -> list[Part]:
+    """The numbers behind it and where it comes from, folded away."""
+    parts = guarded("Numbers", lambda: _numbers(stored))
+    parts += guarded("Provenance", lambda: _provenance(stored))
     if config:
-        found.append(Facts("Configuration", (), json.dumps(config, indent=2, ensure_ascii=False)))
-    return found
+        code = json.dumps(config, indent=2, ensure_ascii=False, default=str)
+        parts.append(Folded("Configuration", code=code))
+    return parts
+
+
+def _numbers(stored: Stored) -> list[Part]:
+    if not stored.has("summary.json"):
+        return []
+    rows = [*_flat(stored.json("summary.json"), "")]
+    title = "Numbers of the summary"
+    if len(rows) > MOST_NUMBERS:
+        title += f", the first {MOST_NUMBERS} of {len(rows):,} (all are in summary.json)"
+    return [Folded(title, tuple(rows[:MOST_NUMBERS]))] if rows else []
+
+
+def _flat(value: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Names and values of a summary; an interval is one of them."""
+    if isinstance(value, dict) and {"mean", "low", "high", "n"} <= set(value):
+        try:
+            yield where, f"{Interval.from_dict(value)}, n = {value['n']}"
+        except Exception:
+            yield where, json.dumps(value)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _flat(inner, f"{where}, {name}" if where else str(name))
+    elif isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+        for i, inner in enumerate(value):
+            yield from _flat(inner, f"{where} {i}")
+    elif isinstance(value, list):
+        yield where, ", ".join(map(_short, value[:24])) + (" ..." if len(value) > 24 else "")
+    else:
+        yield where, _short(value)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else "none" if value is None else str(value)
+
+
+def _provenance(stored: Stored) -> list[Part]:
+    if not stored.has("provenance.json"):
+        return []
+    content = stored.json("provenance.json")
+    rows = [("command", _command(content.get("command")))]
+    rows += [("resumed by", _command(r.get("command"))) for r in content.get("resumed", ())]
+    rows += [(name, json.dumps(content[name])) for name in ("seeds", "platform") if name in content]
+    versions = content.get("versions", {})
+    rows.append(("versions", ", ".join(f"{k} {v}" for k, v in versions.items())))
+    return [Folded("Provenance: command, seeds, versions", tuple(rows))]
 
 
 def _command(words: Any) -> str:
     return shlex.join(str(w) for w in words) if isinstance(words, list) else "not recorded"
 
 
-def _overview(inner: list[Path], sections: list[Section]) -> Section:
-    rows = []
-    for path, section in zip(inner, sections, strict=True):
-        try:
-            claims = _read_claims(path)
-        except InputError:
-            claims = ()
-        rows.append((section.title, section.lead, tally(claims) if claims else _outcome(path)))
-    table = Table(("run", "what it is", "what came out"), tuple(rows))
-    return Section("Overview", (table,))
-
-
-def _outcome(path: Path) -> str:
-    """Of a training: the return it ended with."""
-    try:
-        told = _object(path / "summary.json")
-        return f"evaluation return {Interval.from_dict(told['evaluation_return'])}"
-    except (InputError, *MISFITS):
-        return ""
-
-
-def _safely(path: Path) -> Section:
-    """In a folder of runs a damaged one is told, and does not take the others with it."""
-    try:
-        return section_of(path)
-    except InputError as error:
-        return Section(_name(path), (Note(f"This run cannot be shown: {error}.", "warning"),))
-
-
-def _object(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    content = read_json(path)
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: does not hold a JSON object")
-    return content
+def _version(stored: Stored) -> str:
+    versions = stored.json("provenance.json").get("versions")
+    return (
+        str(versions.get("surefoot", "?")) if isinstance(versions, dict) else "of unknown version"
+    )
 
 
 def _name(path: Path) -> str:

@@ -1,6 +1,6 @@
 """A run directory: everything one run of an experiment leaves behind, and reading it back.
 
-    RUN/config.json        the frozen dataclass the run was made from
+    RUN/config.json        what kind of run it is, and the settings it was made from
     RUN/provenance.json    versions, seeds and command; nothing of the machine or its user
     RUN/results.parquet    columns of measurements; further tables beside it by name
     RUN/summary.json       the numbers a reader wants
@@ -23,8 +23,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from surefoot.errors import InputError, RunError, unknown
-from surefoot.paper import claims as claims_module
-from surefoot.paper.claims import Claim
 from surefoot.runs import tables
 from surefoot.runs.files import (
     TEMPORARY,
@@ -33,6 +31,7 @@ from surefoot.runs.files import (
     discard_temporaries,
     json_bytes,
     lock_directory,
+    plain,
     read_bytes,
     read_json,
 )
@@ -43,6 +42,10 @@ if TYPE_CHECKING:
 
 Existing = Literal["error", "resume", "overwrite"]
 EXISTING = ("error", "resume", "overwrite")
+KINDS = (
+    "training", "sweep", "comparison", "risky-cliff", "evaluation", "regression", "ablation", "gym",
+    "gym-choices", "figures",
+)  # fmt: skip
 FILES = (
     "complete.json",  # first: a run that is being removed must not look whole
     "summary.json",
@@ -72,13 +75,15 @@ class RunDir:
         path: str | os.PathLike[str],
         config: Any,
         *,
+        kind: str,
         seeds: Any,
         existing: Existing = "error",
         command: Sequence[str] | None = None,
     ) -> RunDir:
         """Begin a run at `path`, or take up the one that is there.
 
-        `config` is a dataclass (or dict) without the output path in it; `seeds` what the
+        `config` is a dataclass (or dict) without the output path in it; `kind` is one of `KINDS`
+        and stands in config.json, so that a reader need not guess; `seeds` what the
         run's randomness comes from; `command` the words of the command line (this process's
         when not given). Where `path` already holds a run, `existing` decides: "error"
         refuses; "resume" continues it, provided the configuration is the same; "overwrite"
@@ -89,7 +94,7 @@ class RunDir:
         if existing not in EXISTING:
             raise unknown("way to treat an existing run", existing, EXISTING)
         run = cls(Path(path))
-        wanted = json_bytes(config, types=True, where="config")  # fails before anything is made
+        wanted = config_bytes(config, kind)  # fails before anything is made
         source = provenance(seeds, command)
         run._make_directory()
         run = cls(run.path, lock_directory(run.path))
@@ -142,12 +147,6 @@ class RunDir:
         """Store the numbers a reader wants; NaN becomes null, nothing is rounded."""
         return self._write("summary.json", json_bytes(summary, where="summary"))
 
-    def write_claims(self, claims: Iterable[Claim]) -> Path:
-        """Store the table of claims as JSON and as Markdown."""
-        claims = tuple(claims)
-        self._write("claims.md", claims_module.to_markdown(claims).encode())
-        return self._write("claims.json", json_bytes(claims_module.to_json(claims)))
-
     def write_figure(self, name: str, png: bytes, svg: bytes) -> Path:
         """Store a rendered figure in both forms; `plotting.save_figure` renders it."""
         folder = self.path / "figures"
@@ -188,15 +187,21 @@ class RunDir:
     def read_config(self) -> dict[str, Any]:
         return self._read_object("config.json")
 
+    @property
+    def kind(self) -> str:
+        """Which of `KINDS` the run is, as its configuration says."""
+        kind = self.read_config().get("kind")
+        if kind is None:
+            raise InputError(f"{self.path}: {self._without_kind()}")
+        if kind not in KINDS:
+            raise InputError(f"{self.path}: {unknown('kind of run', kind, KINDS)}")
+        return str(kind)
+
     def read_provenance(self) -> dict[str, Any]:
         return self._read_object("provenance.json")
 
     def read_summary(self) -> Any:
         return read_json(self._file("summary.json"))
-
-    def read_claims(self) -> tuple[Claim, ...]:
-        path = self._file("claims.json")
-        return claims_module.from_json(read_json(path), path)
 
     def has_table(self, name: str = "results") -> bool:
         """Whether the table is there and undamaged: what a resumed run need not do again."""
@@ -234,12 +239,23 @@ class RunDir:
 
     def _check_same_config(self, wanted: dict[str, Any]) -> None:
         stored = self.read_config()
+        if "kind" not in stored:
+            raise InputError(f"{self.path} cannot be resumed: {self._without_kind()}")
         changed = sorted(_differences(stored, wanted, ""))
         if changed:
             raise InputError(
                 f"{self.path} cannot be resumed with another configuration: "
                 f"{'; '.join(changed[:5])}{' ...' if len(changed) > 5 else ''}"
             )
+
+    def _without_kind(self) -> str:
+        """Why a directory has no kind: those of 0.1.0 had none, but for trainings."""
+        versions = self.read_provenance().get("versions")
+        version = versions.get("surefoot", "?") if isinstance(versions, dict) else "?"
+        return (
+            f"its config.json, written by surefoot {version}, does not say what kind of run it is; "
+            f"use surefoot {version} for it, or begin anew in another directory"
+        )
 
     def _note_resumption(self, source: dict[str, Any]) -> None:
         """Other versions or another command than before are part of the provenance."""
@@ -281,6 +297,15 @@ class RunDir:
         if not isinstance(content, dict):
             raise InputError(f"{self._file(name)}: does not hold a JSON object")
         return content
+
+
+def config_bytes(config: Any, kind: str) -> bytes:
+    """What config.json holds: the settings and the kind, which stands for their class too."""
+    if kind not in KINDS:
+        raise unknown("kind of run", kind, KINDS)
+    content = plain(config, types=True, where="config")
+    content.pop("type", None)
+    return json_bytes({**content, "kind": kind})
 
 
 def _checked_name(kind: str, name: str) -> str:

@@ -1,18 +1,16 @@
 """Optimal transport on the line and the proximal steps built on it."""
 
-from surefoot.transport.couplings import TRANSPORTS, Debiased, Entropic, Exact, Transport
+from surefoot.core.names import ANNEALING, NAMED_LOSSES, SOLVERS, TRANSPORTS
+from surefoot.transport.couplings import Debiased, Entropic, Exact, Transport
 from surefoot.transport.flow import Flow, jko_flow
 from surefoot.transport.potentials import POTENTIALS, Bellman, Energy, Potential
 from surefoot.transport.proximal import (
-    NAMED_LOSSES,
-    SOLVERS,
     ProximalStep,
     project,
     proximal_loss,
     proximal_step,
 )
 from surefoot.transport.sinkhorn import (
-    ANNEALING,
     Options,
     Sinkhorn,
     divergence,

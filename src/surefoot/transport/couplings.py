@@ -112,9 +112,6 @@ def _relaxed(before: jax.Array, after: jax.Array) -> jax.Array:
     return before + OVERRELAXATION * (after - before)
 
 
-TRANSPORTS = ("sinkhorn", "divergence", "exact")
-
-
 def transport_named(name: str, options: sk.Options | None = None) -> Transport:
     options = SORTED if options is None else options
     options.check()

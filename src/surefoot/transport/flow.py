@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from surefoot.core.names import ANNEALING
 from surefoot.core.sorting import network_sort
 from surefoot.transport.couplings import Transport, transport_named
 from surefoot.transport.potentials import Potential, potential_named
 from surefoot.transport.proximal import proximal_loss, proximal_step
-from surefoot.transport.sinkhorn import ANNEALING, Options
+from surefoot.transport.sinkhorn import Options
 
 
 class Flow(NamedTuple):

@@ -25,19 +25,12 @@ import jax
 import jax.numpy as jnp
 
 from surefoot.core.array import pairwise_sum
+from surefoot.core.names import ANNEALING, SOLVERS
 from surefoot.core.sorting import merge_sorted_rows, network_sort
 from surefoot.errors import InputError, unknown
 from surefoot.transport.couplings import Exact, Transport, transport_named
 from surefoot.transport.potentials import Potential, potential_named
-from surefoot.transport.sinkhorn import ANNEALING, Options
-
-NAMED_LOSSES: dict[str, tuple[str, str]] = {
-    "wgf": ("bellman", "sinkhorn"),
-    "wgf-debiased": ("bellman", "divergence"),
-    "wgf-exact": ("bellman", "exact"),
-    "proximal-qr": ("energy", "exact"),
-}
-SOLVERS = ("fixed_point", "gradient")
+from surefoot.transport.sinkhorn import Options
 
 
 class ProximalStep(NamedTuple):

@@ -16,10 +16,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from surefoot.core.names import ANNEALING
 from surefoot.errors import InputError, unknown
-
-ANNEALING = (1.0, 0.5, 0.25)  # the paper's "from 1 to 0.25 in minimum steps of 0.5"
-
 
 STARTS = ("zeros", "sorted")
 

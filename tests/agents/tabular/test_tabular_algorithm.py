@@ -159,3 +159,32 @@ def test_ssd_prefers_the_sure_path_on_the_cliff():
     np.testing.assert_allclose(z[:, :2].mean(-1), -12.0, atol=0.02)  # up and right tie
     assert (z[:, 0].std(-1) < 2e-4).all()  # up: nothing random ahead
     assert (z[:, 1].std(-1) > 5e-4).all()  # right: ten noisy rewards ahead
+
+
+def masked_pair() -> TabularMDP:
+    """0 -> 1 -> end; in state 1 only action 1 is feasible, in state 0 both are."""
+    return TabularMDP(
+        next_state=np.array([[[1], [1]], [[0], [0]]]),
+        probability=np.ones((2, 2, 1)),
+        reward_mean=np.zeros((2, 2, 1)),
+        terminal=np.array([[[False]] * 2, [[True]] * 2]),
+        mask=np.array([[True, True], [False, True]]),
+    )
+
+
+def test_the_target_action_is_right_where_the_agent_has_never_been():
+    # Episodes of one step: state 1 is never acted in, so its row stays as it was drawn. Line 7
+    # bootstraps from the only feasible action there, and z(0, :) tends to z(1, 1).
+    config = TabularConfig(targets="sample", initial_std=1.0, horizon=1, explore=1.0)
+    runs = train_trials(config, masked_pair(), episodes=60, trials=4, quiet=True)
+    z = np.asarray(runs.table.z)
+    assert np.asarray(runs.table.target_action)[:, 1].tolist() == [1] * 4
+    np.testing.assert_allclose(z[:, 0], np.repeat(z[:, 1, 1:], 2, axis=1), atol=1e-3)
+
+
+def test_the_target_action_starts_as_the_best_one_of_every_state():
+    config = TabularConfig(initial_std=1.0, particles=4)
+    table = initial_table(config, 50, 3, jax.random.key(3))
+    np.testing.assert_array_equal(table.target_action, np.asarray(table.z).mean(-1).argmax(-1))
+    equal = initial_table(TabularConfig(particles=4), 300, 3, jax.random.key(3))
+    assert np.bincount(equal.target_action, minlength=3).min() > 60  # ties are drawn, not action 0

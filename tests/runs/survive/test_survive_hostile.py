@@ -18,7 +18,8 @@ from surefoot.agents.loading import load, resume
 from surefoot.agents.neural import NeuralConfig
 from surefoot.agents.tabular import TabularConfig
 from surefoot.errors import InputError
-from surefoot.paper.claims import Claim
+from surefoot.paper.claims import Claim, read_claims, write_claims
+from surefoot.runs import checksum
 from surefoot.runs import format as saving
 from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.directory import RunDir
@@ -195,10 +196,12 @@ def test_nothing_in_a_file_is_imported(files, tmp_path):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     pytest.importorskip("polars")
-    run = RunDir.create(tmp_path_factory.mktemp("run") / "run", {"a": 1, "b": [1, 2]}, seeds=[0])
+    run = RunDir.create(
+        tmp_path_factory.mktemp("run") / "run", {"a": 1, "b": [1, 2]}, kind="figures", seeds=[0]
+    )
     run.write_table({"x": np.arange(50.0), "name": ["a", "b"] * 25})
     run.write_summary({"mean": 1.5})
-    run.write_claims([Claim("c", "a claim", "1", "2", "reproduced")])
+    write_claims(run, [Claim("c", "a claim", "1", "2", "reproduced")])
     return run
 
 
@@ -206,7 +209,7 @@ READERS = {
     "config.json": RunDir.read_config,
     "provenance.json": RunDir.read_provenance,
     "summary.json": RunDir.read_summary,
-    "claims.json": RunDir.read_claims,
+    "claims.json": read_claims,
     "results.parquet": RunDir.read_table,
 }
 
@@ -244,6 +247,6 @@ def _read(copy: RunDir, name: str, data: bytes) -> None:
 def test_the_checksum_covers_every_byte(files):
     path, _ = files[0]
     data = path.read_bytes()
-    at = data.index(saving.MARK) + len(saving.MARK)
-    blank = data[:at] + saving.BLANK + data[at + 64 :]
+    at = data.index(checksum.MARK) + len(checksum.MARK)
+    blank = data[:at] + checksum.BLANK + data[at + 64 :]
     assert hashlib.sha256(blank).hexdigest().encode() == data[at : at + 64]

@@ -177,14 +177,14 @@ def test_a_second_process_is_refused_by_name(tmp_path):
                 assert resume(folder).num_timesteps == 40  # reading is free
             else:
                 with pytest.raises(InputError, match=used):
-                    RunDir.create(folder, {"a": 1}, seeds=0)
+                    RunDir.create(folder, {"a": 1}, kind="sweep", seeds=0)
             other.kill()
     agent.learn(20, checkpoints=keeper)  # a killed process holds nothing
 
 
 def test_a_run_directory_is_given_back(tmp_path):
-    run = RunDir.create(tmp_path / "run", {"a": 1}, seeds=0)
-    again = RunDir.create(run.path, {"a": 1}, seeds=0, existing="resume")
+    run = RunDir.create(tmp_path / "run", {"a": 1}, kind="sweep", seeds=0)
+    again = RunDir.create(run.path, {"a": 1}, kind="sweep", seeds=0, existing="resume")
     assert again.lock is run.lock  # one process does not lock itself out
     assert sorted(os.listdir(run.path)) == ["config.json", "provenance.json"]
     again.mark_complete()

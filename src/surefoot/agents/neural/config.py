@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
+from surefoot.core.names import ANNEALING, NAMED_LOSSES, POTENTIAL_NAMES, TRANSPORTS
 from surefoot.errors import InputError, unknown
-from surefoot.policies import Greedy, Policy, policy_named
-from surefoot.transport import ANNEALING, NAMED_LOSSES, POTENTIALS, TRANSPORTS
+
+if TYPE_CHECKING:
+    from surefoot.policies import Policy
 
 LOSSES = (*NAMED_LOSSES, "qr", "c51", "mse")
 
@@ -63,11 +65,11 @@ class NeuralConfig:
     """Probability at the first step; from there linear to `explore`. None: constant."""
     explore_steps: int = 10_000
     """Length of that schedule in environment steps."""
-    behaviour: Policy = field(default_factory=Greedy)
+    behaviour: Policy = "greedy"  # type: ignore[assignment]  # by name until __post_init__
     """Gathers the data (exploration comes on top)."""
-    target: Policy = field(default_factory=Greedy)
+    target: Policy = "greedy"  # type: ignore[assignment]  # by name until __post_init__
     """Chooses the action whose return is bootstrapped; greedy in the paper."""
-    evaluation: Policy = field(default_factory=Greedy)
+    evaluation: Policy = "greedy"  # type: ignore[assignment]  # by name until __post_init__
     """Acts in `predict` and `evaluate`."""
     step_size: float = 1.0
     """JKO time step h of the proximal losses. For the energy potential it is in units of return."""
@@ -83,6 +85,8 @@ class NeuralConfig:
     """Lowest and highest return `c51` can represent; it must be given for `c51`."""
 
     def __post_init__(self) -> None:
+        from surefoot.policies import policy_named  # here: help texts do not wait for JAX
+
         for name in ("behaviour", "target", "evaluation"):
             object.__setattr__(self, name, policy_named(getattr(self, name)))
         for name in ("hidden", "temperatures", "value_range"):  # lists of a TOML file
@@ -96,7 +100,7 @@ class NeuralConfig:
     def _check_names(self) -> None:
         if self.loss not in LOSSES:
             raise unknown("loss", self.loss, LOSSES)
-        for name, known in (("transport", TRANSPORTS), ("potential", tuple(POTENTIALS))):
+        for name, known in (("transport", TRANSPORTS), ("potential", POTENTIAL_NAMES)):
             given = getattr(self, name)
             if given is None:
                 continue

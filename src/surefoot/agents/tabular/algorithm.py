@@ -5,6 +5,7 @@ Unbatched and pure: one table, one transition. The line numbers are the paper's.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -43,8 +44,14 @@ class Transition(NamedTuple):
     action_t: jax.Array  # taken in obs_t
 
 
-def initial_table(config: TabularConfig, states: int, actions: int, key: jax.Array) -> Table:
-    """Lines 1-2."""
+def initial_table(
+    config: TabularConfig,
+    states: int,
+    actions: int,
+    key: jax.Array,
+    mask: jax.Array | None = None,
+) -> Table:
+    """Lines 1-2, and a* of line 7 for every state: some are bootstrapped from before a visit."""
     shape = (states, actions, config.particles)
     z = jnp.zeros(shape, jnp.float32)
     if config.initial_std > 0:
@@ -53,7 +60,21 @@ def initial_table(config: TabularConfig, states: int, actions: int, key: jax.Arr
     empty = Memory(
         jnp.zeros(slots), jnp.zeros(slots), jnp.zeros(slots, jnp.int32), jnp.zeros(slots, jnp.int32)
     )
-    return Table(z, jnp.zeros(states, jnp.int32), empty, jnp.zeros((states, actions), jnp.int32))
+    best = target_actions(config, z, jax.random.fold_in(key, 1), mask)
+    return Table(z, best, empty, jnp.zeros((states, actions), jnp.int32))
+
+
+def target_actions(
+    config: TabularConfig, z: jax.Array, key: jax.Array, mask: jax.Array | None
+) -> jax.Array:
+    """Line 7, a* of every state: the best of the feasible actions, ties drawn state by state."""
+    states, actions, _ = z.shape
+    if config.on_policy:  # there a* is the action really taken
+        return jnp.zeros(states, jnp.int32)
+    assert isinstance(config.target, Policy)
+    keys = jax.vmap(lambda state: jax.random.fold_in(key, state))(jnp.arange(states))
+    feasible = jnp.ones((states, actions), bool) if mask is None else jnp.asarray(mask)
+    return jax.vmap(partial(config.target, assume_sorted=True))(z, keys, feasible)
 
 
 def behave(config: TabularConfig) -> Policy:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from surefoot.core.names import POTENTIAL_NAMES, SOLVERS, TRANSPORTS
 from surefoot.errors import InputError, unknown
-from surefoot.policies import SSD, Greedy, Policy, policy_named
-from surefoot.transport import POTENTIALS, SOLVERS, TRANSPORTS
+
+if TYPE_CHECKING:
+    from surefoot.policies import Policy
 
 LOSSES = ("wgf", "qr", "q-learning", "sarsa")
 TARGETS = ("sample", "mixture")
@@ -41,11 +44,11 @@ class TabularConfig:
     """The learning rate at a pair's n-th visit is `learning_rate / n^decay`."""
     kappa: float = 1.0
     """Where the quantile Huber loss turns from quadratic to linear (qr)."""
-    behaviour: Policy | str = field(default_factory=SSD)
+    behaviour: Policy | str = "ssd"
     """Gathers the data, with exploration around it."""
-    target: Policy | str = field(default_factory=lambda: Greedy(tolerance=0.0))
+    target: Policy | str = "greedy:tolerance=0"
     """Chooses a* in the target; "behaviour" learns on-policy from the action really taken."""
-    evaluation: Policy | str = field(default_factory=SSD)
+    evaluation: Policy | str = "ssd"
     """Acts when the agent is asked to, without exploration."""
     explore: float = 0.1
     """Probability of a uniformly random action while gathering data."""
@@ -55,11 +58,13 @@ class TabularConfig:
     """Particles start at 0, or drawn from N(0, initial_std)."""
 
     def __post_init__(self) -> None:
+        from surefoot.policies import policy_named  # here: help texts do not wait for JAX
+
         for name, known in (
             ("loss", LOSSES),
             ("targets", TARGETS),
             ("transport", TRANSPORTS),
-            ("potential", tuple(POTENTIALS)),
+            ("potential", POTENTIAL_NAMES),
             ("solver", SOLVERS),
         ):
             if getattr(self, name) not in known:

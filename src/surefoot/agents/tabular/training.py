@@ -60,7 +60,7 @@ def start_runs(
 
     def one(key: jax.Array) -> Run:
         key_table, key_reset, key_act, key = jax.random.split(key, 4)
-        table = initial_table(config, mdp.num_states, mdp.num_actions, key_table)
+        table = initial_table(config, mdp.num_states, mdp.num_actions, key_table, mdp.mask)
         state = reset(mdp, key_reset)
         decision = behave(config).decide(
             table.z[state], key_act, _mask_at(mdp, state), assume_sorted=True

@@ -1,0 +1,183 @@
+"""Running a sweep: every training that has no result yet, then the table."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from surefoot.errors import Interrupted, RunError
+from surefoot.runs.directory import RunDir
+from surefoot.runs.files import atomic_write
+from surefoot.runs.progress import Mode, progress
+from surefoot.training.engines import RETRIES, Board, check_engine, run_jobs
+from surefoot.training.engines.board import Place, counter
+from surefoot.training.sweep.spec import Sweep, words
+from surefoot.training.sweep.store import ResultStore
+from surefoot.training.sweep.summary import SweepCell, to_csv
+from surefoot.training.train import Training
+from surefoot.training.trials import run_training
+
+Outcome = dict[str, Any]
+WRITERS = 8  # threads that write results: a disk syncs many files in the time of one
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    rows: list[dict[str, Any]]
+    """One per cell of the grid: its settings, mean, interval, counts."""
+    failures: dict[str, str]
+    """Why trials have no result, by their name."""
+    run: int
+    """Trials that were run now; the others were there."""
+
+
+def run_sweep(
+    sweep: Sweep,
+    out: str | Path,
+    *,
+    engine: str = "local",
+    workers: int | None = None,
+    address: str | None = None,
+    retries: int = RETRIES,
+    keep_failed: bool = False,
+    mode: Mode = "auto",
+) -> SweepResult:
+    """Run what is missing in `out`; a sweep that was interrupted, or has grown, goes on.
+
+    Results are kept by what a trial is, not by where it stands in a grid: another grid, more
+    seeds or another engine in the same directory take what they need of them. Trials that failed
+    are tried again, unless `keep_failed`.
+    """
+    check_engine(engine, address, workers, retries)
+    cells = list(sweep.cells())
+    trainings = {t.key: t for _, members in cells for t in members}
+    names = {t.key: f"{words(chosen)} seed={t.seed}" for chosen, ts in cells for t in ts}
+    _check_environments(trainings.values())
+    directory = RunDir.create(
+        out, {"sweep": "see sweep.toml"}, kind="sweep", seeds=list(sweep.seeds), existing="resume"
+    )
+    atomic_write(directory.path / "sweep.toml", sweep.to_toml().encode())
+    store = ResultStore(directory.path)
+    missing = [t for t in trainings.values() if store.get(t) is None]
+    if keep_failed:
+        missing = [t for t in missing if store.get_failure(t) is None]
+    if missing:
+        (directory.path / "complete.json").unlink(missing_ok=True)
+    where = {"engine": engine, "workers": workers, "address": address, "retries": retries}
+    total = sum(t.steps for t in trainings.values())
+    _run_missing(store, names, missing, total, mode, where)
+    return _finish(directory, store, cells, names, len(missing))
+
+
+def _run_missing(
+    store: ResultStore,
+    names: dict[str, str],
+    missing: list[Training],
+    total: int,
+    mode: Mode,
+    where: dict[str, Any],
+) -> None:
+    """The bar counts the steps of all trials, its note the trials themselves."""
+    steps, done = [training.steps for training in missing], len(names) - len(missing)
+    title = f"sweep, {len(names)} trials"
+    with (
+        progress(total, title, "steps", start=total - sum(steps), mode=mode) as bar,
+        Board(steps, bar, here=where["engine"] != "ray") as board,
+    ):
+        jobs = [(training, board.place(i)) for i, training in enumerate(missing)]
+        own = [names[training.key] for training in missing]
+        with _Writers(store) as writers:
+            for index, outcome in run_jobs(run_job, jobs, names=own, if_lost=_lost, **where):
+                writers.keep(missing[index], outcome)
+                board.finished(index)
+                done += 1
+                bar.note(f"{done} of {len(names)} trials; {own[index]}: {_words(outcome)}")
+
+
+def run_job(job: tuple[Training, Place]) -> Outcome:
+    """The result, or why there is none: the failure of one training is not the sweep's."""
+    training, place = job
+    try:
+        return {"result": run_training(training, counter(place)).record()}
+    except Interrupted:  # asked to stop: no failure of the training
+        raise
+    except Exception as error:  # the environment is anybody's code
+        text = " ".join(str(error).split())
+        return {"error": f"{type(error).__name__}: {text}" if text else type(error).__name__}
+
+
+def _check_environments(trainings: Iterable[Training]) -> None:
+    """An environment that cannot be made is a mistake, not the failure of a thousand trainings."""
+    for training in {repr((t.env, sorted(t.env_options.items()))): t for t in trainings}.values():
+        training.make_env().close()
+
+
+def _lost(_: int, error: RunError) -> Outcome:
+    return {"error": f"RunError: {error}"}
+
+
+def _words(outcome: Outcome) -> str:
+    if "error" in outcome:
+        return f"failed ({outcome['error']})"
+    return f"return {outcome['result']['curve'][-1][1]:.5g}"
+
+
+class _Writers:
+    """Threads that put results on disk: the driver need not wait for it, file by file."""
+
+    def __init__(self, store: ResultStore) -> None:
+        self._store, self._pool = store, ThreadPoolExecutor(WRITERS)
+        self._open: deque[Future[Any]] = deque()
+
+    def __enter__(self) -> _Writers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=True)  # also after Ctrl-C: what is done is kept
+        self._settle(0)
+
+    def keep(self, training: Training, outcome: Outcome) -> None:
+        if "error" in outcome:
+            self._open.append(
+                self._pool.submit(self._store.put_failure, training, outcome["error"])
+            )
+        else:
+            self._open.append(self._pool.submit(self._store.put, training, outcome["result"]))
+        self._settle(2 * WRITERS)  # a slow disk holds the sweep back, not the memory
+
+    def _settle(self, most: int) -> None:
+        """Raise what a write has raised, such as a full disk."""
+        while self._open and (len(self._open) > most or self._open[0].done()):
+            self._open.popleft().result()
+
+
+def _finish(
+    directory: RunDir,
+    store: ResultStore,
+    cells: list[tuple[Any, list[Training]]],
+    names: dict[str, str],
+    run: int,
+) -> SweepResult:
+    rows, lines, failures = [], [], {}
+    for chosen, members in cells:
+        records = []
+        for training in members:
+            record = store.get(training)
+            if record is None:
+                failures[names[training.key]] = store.get_failure(training) or "not run"
+            else:
+                records.append(record)
+            value = None if record is None else record["curve"][-1][1]
+            line = {"seed": training.seed, "return": value, "key": training.key}
+            lines.append({**dict(chosen), **line})
+        rows.append(SweepCell(chosen, tuple(records), len(members) - len(records)).row())
+    atomic_write(directory.path / "summary.csv", to_csv(rows))
+    atomic_write(directory.path / "trials.csv", to_csv(lines))
+    directory.write_summary({"cells": rows, "failures": failures})
+    if not failures:
+        directory.mark_complete()
+    return SweepResult(rows, failures, run)

@@ -1,0 +1,280 @@
+"""The comparison as a whole: verdicts, sets, support, words, files, figure."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surefoot.comparison import Comparison, compare, compare_file, read_returns
+from surefoot.comparison.verdicts import _finding
+from surefoot.core.particles import cumulative_cdf, cvar, variance
+from surefoot.core.stats import holm
+from surefoot.errors import InputError
+from surefoot.plots.comparison import dispersion_above
+from surefoot.runs.files import read_json
+
+MIRROR = {"dominates": "dominated", "dominated": "dominates"}
+
+
+def drawn(seed: int = 0, n: int = 400, resamples: int = 500) -> Comparison:
+    rng = np.random.default_rng(seed)
+    returns = {
+        "sure": rng.normal(1, 0.5, n),
+        "wild": rng.normal(1, 2, n - 50),
+        "poor": rng.normal(-1, 2, n),
+    }
+    return compare(returns, resamples=resamples, seed=seed)
+
+
+def test_relations_by_hand() -> None:
+    # sorted partial sums over 2: a 0, 2; b 0.5, 1.5; c 1, 2; d = c.
+    # Second order: c over a (1 >= 0, 2 >= 2) and over b; a and b cross (0 < 0.5, 2 > 1.5).
+    # First order: quantiles a 0, 4; b 1, 2; c 2, 2. c over b; c and a cross (2 > 0, 2 < 4).
+    returns = {"a": [4, 0], "b": [1, 2], "c": [2, 2], "d": [2.0, 2.0]}
+    c = compare(returns, resamples=19)
+    assert c.verdict("c", "a").relation == "dominates"
+    assert c.verdict("a", "c").relation == "dominated"
+    assert c.verdict("a", "b").relation == "neither"
+    assert c.verdict("c", "d").relation == "equal"
+    assert c.verdict("c", "a", 1).relation == "neither"
+    assert c.verdict("c", "b", 1).relation == "dominates"
+    assert c.dominant() == c.efficient() == ("c", "d")
+    assert c.dominant(1) == ()
+    assert c.efficient(1) == ("a", "c", "d")
+    assert c.verdict("a", "b").violation == 0.5
+    # D_a - D_b is 0, 1/2, 1/2, -1/2 at 0, 1, 2, 4 (linear): the area above zero is
+    # 1/4 + 1/2 + 1/4 = 1, below 1/4: the ratio of a is 1 / 1.25.
+    assert c.verdict("a", "b").almost_ratio == pytest.approx(0.8)
+    assert c.verdict("b", "a").almost_ratio == pytest.approx(0.2)
+    assert c.verdict("a", "b", 1).violation is None
+    loose = compare(returns, resamples=19, tolerance=0.5)
+    assert loose.verdict("a", "b").relation == "equal"  # the violations are 1/2 both
+
+
+def test_summary() -> None:
+    z = np.array([3.0, -1.0, 2.0, 4.0])
+    s = compare({"z": z, "other": z + 1}, resamples=19).summary("z")
+    assert (s.n, s.mean, s.worst, s.median, s.best) == (4, 2.0, -1.0, 2.5, 4.0)
+    assert s.deviation == pytest.approx(z.std(ddof=1))
+    for share in (0.01, 0.25, 0.3, 0.5, 1.0):  # 0.3: (-1 + 0.2 * 2) / 1.2 by hand
+        assert s.cvar(share) == pytest.approx(cvar(z, share))
+    assert s.cvar(0.3) == pytest.approx(-0.5)
+    with pytest.raises(InputError, match="share"):
+        s.cvar(0.255)
+
+
+def test_what_the_sample_supports() -> None:
+    c = drawn()
+    assert c.verdict("sure", "poor").finding == "dominates"
+    assert c.verdict("sure", "poor").supported
+    assert c.dominant(supported=True) == ("sure",)
+    assert c.dominant(1, supported=True) == ()  # sure and wild cross at first order
+    assert c.verdict("sure", "wild", 1).finding == "neither"
+    few = drawn(n=60).verdict("sure", "wild")
+    assert few.test.p_value > 0.05
+    for v in c.verdicts:
+        back = c.verdict(v.b, v.a, v.order)
+        assert v.reverse_test == back.test
+        assert v.relation == MIRROR.get(back.relation, back.relation)
+        assert v.finding == MIRROR.get(back.finding, back.finding)
+    for order in (1, 2):
+        these = [v for v in c.verdicts if v.order == order]
+        assert len(these) == 6
+        adjusted = holm([v.test.p_value for v in these])
+        assert [v.adjusted_p for v in these] == pytest.approx(adjusted.tolist())
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "finding"),
+    [
+        # (p, adjusted) of "a dominates b" and of "b dominates a"
+        ((0.6, 1.0), (0.001, 0.01), "dominates"),
+        ((0.001, 0.01), (0.6, 1.0), "dominated"),
+        ((0.001, 0.01), (0.001, 0.01), "neither"),
+        ((0.6, 1.0), (0.3, 0.6), "undecided"),
+        ((0.6, 1.0), (0.03, 0.09), "undecided"),  # rejected only without the correction
+        ((0.03, 0.09), (0.001, 0.01), "undecided"),  # the correction must not help a
+    ],
+)
+def test_findings(a: tuple, b: tuple, finding: str) -> None:
+    assert _finding(a, b, 0.05) == finding
+
+
+def test_a_pair_does_not_depend_on_the_others() -> None:
+    c = drawn()
+    rng = np.random.default_rng(0)
+    pair = {"sure": rng.normal(1, 0.5, 400), "wild": rng.normal(1, 2, 350)}
+    alone = compare(pair, resamples=500, seed=0)
+    assert alone.verdict("sure", "wild").test == c.verdict("sure", "wild").test
+
+
+def test_few_values_and_few_resamples_are_noted() -> None:
+    c = compare({name: np.arange(3.0) for name in "abcdefgh"}, resamples=100)
+    assert any("56 ordered pairs: take at least 1120" in note for note in c.notes)
+    assert any("a has 3 values" in note for note in c.notes)
+    assert "take at least 1120" in str(c)
+    assert not drawn().notes
+
+
+def test_words(capsys: pytest.CaptureFixture[str]) -> None:
+    c = drawn()
+    text = str(c)
+    assert "sure dominates poor\n    the sample supports it" in text
+    assert "dominant, over every other: sure" in text
+    assert "500 resamples, seed 0, level 0.05" in text
+    assert max(map(len, text.splitlines())) <= 110
+    odd = compare({"a|b": [1.0, 2.0], "c\nd": [1.0, 3.0]}, resamples=19).to_markdown()
+    tables = [line for line in odd.splitlines() if line.startswith("|")]
+    assert all(line.replace("\\|", "").count("|") in (7, 9, 10) for line in tables)
+    assert "a\\|b" in odd
+
+
+def test_saved(tmp_path: Path) -> None:
+    table = tmp_path / "returns.csv"
+    table.write_text("a,b\n1,2\n2,3\n3,4\n4,\n")
+    c = compare_file(table, out=tmp_path / "out", resamples=99, seed=4)
+    files = [p for p in (tmp_path / "out").rglob("*") if p.is_file()]
+    names = sorted(str(p.relative_to(tmp_path / "out")) for p in files)
+    assert names == [
+        "comparison.json", "comparison.md", "complete.json", "config.json",
+        "figures/comparison.png", "figures/comparison.svg", "provenance.json", "returns.csv",
+        "returns.parquet", "summary.json",
+    ]  # fmt: skip
+    content = read_json(tmp_path / "out" / "comparison.json")
+    assert content == json.loads(json.dumps(c.to_dict()))
+    assert content["source"] == "returns.csv"
+    assert content["orders"]["2"]["dominant"] == ["b"]
+    assert len(content["summaries"][0]["cvar_curve"]) == len(content["levels"]) == 100
+    assert (tmp_path / "out" / "figures" / "comparison.png").read_bytes().startswith(b"\x89PNG")
+    again = compare_file(table, out=tmp_path / "again", resamples=99, seed=4)
+    assert again.to_dict() == c.to_dict()
+    for name in names:
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+
+
+def test_saved_returns_keep_their_rows_together(tmp_path: Path) -> None:
+    # Columns sorted one by one would lose which values belong to the same day.
+    returns = {"a": np.array([3.0, 1.0, 2.0]), "b": np.array([1.0, 5.0, 4.0])}
+    c = compare(returns, resamples=19, paired=True)
+    again = read_returns(c.save(tmp_path / "out") / "returns.csv")
+    assert {name: column.tolist() for name, column in again.items()} == {
+        name: column.tolist() for name, column in returns.items()
+    }
+    assert compare(again, resamples=19, paired=True).to_dict() == c.to_dict()
+
+
+def test_where_a_comparison_may_be_saved(tmp_path: Path) -> None:
+    c = compare({"a": [1.0, 2.0], "b": [1.0, 3.0]}, resamples=19)
+    old = tmp_path / "of 0.1.0"  # its config.json: "kind" among the settings, more than now
+    old.mkdir()
+    (old / "config.json").write_text('{"columns": ["x", "y"], "kind": "comparison", "seed": 3}')
+    (old / "provenance.json").write_text('{"versions": {"surefoot": "0.1.0"}}')
+    c.save(old)
+    c.save(old)
+    assert read_json(old / "config.json")["columns"] == ["a", "b"]
+    for other in ('{"kind": "training"}', '{"trials": 50}'):  # the latter as 0.1.0 had it
+        (old / "config.json").write_text(other)
+        with pytest.raises(InputError, match="another kind"):
+            c.save(old)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.tex").touch()
+    with pytest.raises(InputError, match="is not empty"):
+        c.save(mine)
+    with pytest.raises(InputError, match="is a file"):
+        c.save(mine / "thesis.tex")
+
+
+def test_figure_has_every_curve_up_to_twelve() -> None:
+    figure = drawn().figure()
+    for ax in figure.axes:
+        assert [line.get_label() for line in ax.lines] == ["sure", "wild", "poor"]
+        assert ax.get_title()
+        assert ax.get_xlabel()
+        assert ax.get_ylabel()
+    dominance = figure.axes[1].lines
+    assert np.abs(dominance[0].get_ydata()).max() == 0  # the dominant one is flat at zero
+    assert all(line.get_ydata().min() < 0 for line in dominance[1:])
+    many = {str(i): np.array([i, i + 1.0]) for i in range(15)}
+    figure = compare(many, resamples=19).figure()
+    labels = [line.get_label() for line in figure.axes[0].lines]
+    assert labels == [str(i) for i in range(3, 15)]  # the best means
+    assert "12 drawn" in figure.get_suptitle()
+
+
+def test_awkward_names_are_drawn_and_saved(tmp_path: Path) -> None:
+    names = ["_hidden", "a$b$\\frac", "x" * 80, "two\nlines"]
+    c = compare({name: [1.0, 2.0 + i] for i, name in enumerate(names)}, resamples=19)
+    assert c.names[3] == "two lines"
+    c.save(tmp_path)
+    legend = [text.get_text() for text in c.figure().legends[0].get_texts()]
+    assert legend[0] == "_hidden"
+    assert len(legend) == 4
+
+
+@given(st.lists(st.floats(-50, 50), min_size=2, max_size=20).map(lambda v: np.sort(v)))
+@settings(deadline=None)
+def test_dispersion_is_the_space_between(z: np.ndarray) -> None:
+    alpha = np.linspace(z[0] - 1, z[-1] + 1, 4001)
+    height = dispersion_above(z, alpha)
+    expected = cumulative_cdf(z, alpha) - np.maximum(alpha - z.mean(), 0)
+    np.testing.assert_allclose(height, np.maximum(expected, 0), atol=1e-9)
+    area = np.trapezoid(height, alpha)  # half the variance; the step of alpha is the error
+    assert area == pytest.approx(variance(z) / 2, abs=0.1)
+
+
+@given(st.lists(st.lists(st.integers(-3, 3), min_size=2, max_size=4), min_size=2, max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_the_sets_follow_from_the_relations(columns: list[list[int]]) -> None:
+    c = compare({str(i): column for i, column in enumerate(columns)}, resamples=19)
+    for order in (1, 2):
+        for a in c.names:
+            relations = [c.verdict(a, b, order).relation for b in c.names if b != a]
+            assert (a in c.dominant(order)) == (set(relations) <= {"dominates", "equal"})
+            assert (a in c.efficient(order)) == ("dominated" not in relations)
+        assert c.efficient(order)  # without a tolerance dominance is transitive: someone is left
+    for a, b in itertools.permutations(c.names, 2):  # first order implies second
+        if c.verdict(a, b, 1).relation == "dominates":
+            assert c.verdict(a, b, 2).relation == "dominates"
+        if c.verdict(a, b, 2).relation == "dominates":
+            assert c.summary(a).mean >= c.summary(b).mean - 1e-12
+
+
+@pytest.mark.parametrize(
+    ("returns", "options", "message"),
+    [
+        ({"a": [1.0, 2.0]}, {}, "at least 2 columns"),
+        ({"a": [1.0, 2.0], "b": [1.0, 2.0]}, {"level": 0.0}, "level = 0.0"),
+        ({"a": [1.0, 2.0], "b": [1.0, 2.0]}, {"tolerance": -1.0}, "tolerance"),
+        ({"a": [1.0, 2.0], "b": [1.0, 2.0]}, {"resamples": 3}, "resamples = 3"),
+        ({"a": [1.0, 2.0], "b": [1.0, 2.0]}, {"seed": -3}, "seed = -3"),
+        ({"a": [1.0, 2.0], "b": [1.0, 2.0, 3.0]}, {"paired": True}, "a: 2, b: 3"),
+    ],
+)
+def test_wrong_use(returns: dict, options: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        compare(returns, **options)
+
+
+def test_wrong_questions() -> None:
+    c = drawn(n=60, resamples=19)
+    with pytest.raises(InputError, match="Did you mean 'sure'"):
+        c.verdict("sur", "wild")
+    with pytest.raises(InputError, match="itself"):
+        c.verdict("sure", "sure")
+    with pytest.raises(InputError, match="order = 3"):
+        c.dominant(3)
+
+
+def test_progress_goes_to_stderr_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    columns = {"a": [1.0, 2.0], "b": [1.0, 2.0]}
+    compare(columns, resamples=19)
+    assert capsys.readouterr() == ("", "")
+    compare(columns, resamples=19, progress=True)
+    assert "compare" in capsys.readouterr().err

@@ -1,0 +1,82 @@
+"""Figures of training runs and sweeps: what is drawn is what the files hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from surefoot.errors import InputError
+from surefoot.plots import (
+    cell_label,
+    draw_authorities,
+    draw_learning,
+    draw_sweep_cells,
+    draw_sweep_curves,
+    draw_watched,
+    svg,
+)
+
+STEP = np.arange(10, 1010, 10)
+
+
+def test_a_learning_curve_shows_episodes_their_mean_and_evaluations():
+    episodes = {"step": STEP, "return": np.arange(100.0), "loss": np.full(100, np.nan)}
+    evaluations = {"step": [500, 500, 1000, 1000], "return": [40.0, 60.0, 90.0, 100.0]}
+    figure = draw_learning(episodes, evaluations)
+    assert [ax.get_title() for ax in figure.axes] == ["Return"]  # no loss was ever finite
+    lines = {line.get_label(): line for line in figure.axes[0].lines}
+    # Five episodes at a time: the first mean, of 0 to 4, is 2 and stands at the fifth episode.
+    x, y = lines["training"].get_data()
+    assert (x[0], y[0], y[-1]) == (50, 2.0, 97.0)
+    np.testing.assert_array_equal(lines["evaluation (mean and range)"].get_ydata(), [50.0, 95.0])
+    assert svg(figure).startswith("<svg")
+
+
+def test_a_wild_episode_does_not_flatten_the_others():
+    values = np.sin(np.arange(100.0))
+    values[3] = -1e6
+    figure = draw_learning({"step": STEP, "return": values})
+    assert figure.axes[0].get_ylim()[0] > -10
+    with pytest.raises(InputError, match="needs the columns"):
+        draw_learning({"step": STEP, "return": np.full(100, np.nan)})
+
+
+def test_authorities_share_all_steps():
+    half = np.full(100, 2.0)
+    figure = draw_authorities({"step": STEP, "by_dominance": half, "by_exploration": half})
+    tops = [c.get_paths()[0].vertices[:, 1].max() for c in figure.axes[0].collections]
+    assert tops == pytest.approx([50.0, 100.0])
+    assert draw_authorities({"step": STEP, "return": half}) is None
+
+
+def test_watched_distributions_have_a_panel_for_each_action():
+    z = np.stack([np.tile([3.0, 1.0, 2.0, 4.0, 5.0], (6, 1)), np.zeros((6, 5))], axis=1)
+    figure = draw_watched(np.arange(6), z, ["up", "down"], "state 3")
+    up = figure.axes[0]
+    assert up.get_title() == "up"
+    assert set(up.lines[0].get_ydata()) == {3.0}
+    every, half = (c.get_paths()[0].vertices[:, 1] for c in up.collections[:2])
+    assert (every.min(), every.max(), half.min(), half.max()) == (1, 5, 2, 4)
+
+
+def cell(mean, low, high, **grid):
+    measures = {"seeds": 3, "failed": 0, "mean": mean, "low": low, "high": high}
+    return grid | measures | {"cvar_0.25": None, "training_return": 1.0}
+
+
+def test_cells_of_a_sweep_are_named_by_the_grid():
+    cells = [cell(2.0, 1.0, 3.0, loss="qr", h=1), cell(None, None, None, loss="wgf", h=1)]
+    ax = draw_sweep_cells(cells).axes[0]
+    assert (
+        [t.get_text() for t in ax.get_yticklabels()] == ["loss qr, h 1"] == [cell_label(cells[0])]
+    )
+    assert ax.get_title().startswith("3 seeds a cell")
+    with pytest.raises(InputError, match="no trial"):
+        draw_sweep_cells(cells[1:])
+
+
+def test_curves_of_a_sweep_are_framed_by_their_means():
+    curves = {"qr": [[[1, 0.0], [2, 10.0]], [[1, 2.0], [2, 90.0]]], "wgf": [[[1, 5.0], [2, 5.0]]]}
+    ax = draw_sweep_curves(curves).axes[0]
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), [1.0, 50.0])
+    assert ax.get_ylim()[1] < 60  # an interval over two seeds would reach to several hundred
