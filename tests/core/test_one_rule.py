@@ -29,7 +29,9 @@ A, N = 3, 4
 def near_ties(draw: st.DrawFn) -> np.ndarray:
     """Actions that differ by a few units in the last place, a contraction, or the tolerance."""
     dtype = draw(st.sampled_from([np.float32, np.float64]))
-    base = draw(hnp.arrays(np.float64, N, elements=st.floats(-100, 100, width=32, allow_subnormal=False)))
+    base = draw(
+        hnp.arrays(np.float64, N, elements=st.floats(-100, 100, width=32, allow_subnormal=False))
+    )
     rows = [np.sort(base)]
     for _ in range(A - 1):
         row = rows[draw(st.integers(0, len(rows) - 1))].copy()
