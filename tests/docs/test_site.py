@@ -22,7 +22,7 @@ HAS_MKDOCS = subprocess.run([sys.executable, "-c", "import mkdocs, mkdocstrings"
 
 
 def home_of(name: str) -> str:
-    """Where a public name is defined: `sf.compare` is `surefoot.comparison.comparison.compare`."""
+    """Where a public name is defined: `sf.compare` is `surefoot.comparison.verdicts.compare`."""
     value = getattr(sf, name)
     return value.__name__ if inspect.ismodule(value) else f"{value.__module__}.{value.__qualname__}"
 

@@ -1,25 +1,34 @@
-"""What `compare` answers: each column's summary, each pair's verdict, and the sets they make."""
+"""What `compare` answers: each column's summary, each pair's verdict, and the sets they make.
+
+A saved one (`Comparison.save`, `surefoot compare --out`, `evaluate --out`) is a run directory:
+
+DIR/config.json, provenance.json     settings, versions and seed
+DIR/returns.csv (and .parquet)       the samples, one column each; `surefoot compare` reads it
+DIR/comparison.json, .md             every pair's verdict, in full
+DIR/figures/comparison.png, .svg
+DIR/summary.json, complete.json
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from surefoot.comparison.inference import DominanceTest
-from surefoot.comparison.reading import Columns
+from surefoot.comparison.bootstrap import DominanceTest
+from surefoot.comparison.returns import Array, Columns, write_returns
 from surefoot.errors import InputError, unknown
+from surefoot.runs.directory import RunDir
 from surefoot.runs.files import atomic_write, json_bytes, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 Relation = Literal["dominates", "dominated", "neither", "equal"]
 Finding = Literal["dominates", "dominated", "neither", "undecided"]
 
@@ -97,7 +106,7 @@ class Comparison:
     level: float
     paired: bool
     returns: Columns = field(repr=False)
-    """The samples, ascending."""
+    """The samples, in the order they came in."""
     source: str | None = None
 
     @property
@@ -152,17 +161,18 @@ class Comparison:
             )
         return tuple(notes)
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the comparison was made with."""
+        names = ("source", "tolerance", "resamples", "seed", "level", "paired")
+        return {name: getattr(self, name) for name in names}
+
     def to_dict(self) -> dict[str, Any]:
-        """All of it but the returns, as what JSON knows."""
+        """Everything but the returns, in types that JSON has."""
         return plain(
             {
                 "kind": "comparison",
-                "source": self.source,
-                "tolerance": self.tolerance,
-                "resamples": self.resamples,
-                "seed": self.seed,
-                "level": self.level,
-                "paired": self.paired,
+                **self.settings,
                 "levels": LEVELS,
                 "summaries": self.summaries,
                 "verdicts": [{**vars(v), "supported": v.supported} for v in self.verdicts],
@@ -194,17 +204,35 @@ class Comparison:
             efficient=self.efficient(),
         )
 
-    def save(self, directory: str | os.PathLike[str]) -> Path:
-        """Write comparison.json, .md, .png and .svg into `directory`; gives the directory."""
-        from surefoot.plots import render
+    def save(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        config: Mapping[str, Any] | None = None,
+        summary: Mapping[str, Any] | None = None,
+    ) -> Path:
+        """Write a run directory, for `surefoot report`; returns its path.
 
-        directory = Path(directory)
-        png, svg = render(self.figure())
-        atomic_write(directory / "comparison.json", json_bytes(self.to_dict()))
-        atomic_write(directory / "comparison.md", self.to_markdown().encode())
-        atomic_write(directory / "comparison.png", png)
-        atomic_write(directory / "comparison.svg", svg)
-        return directory
+        A comparison that is already there is replaced; any other content is refused. `config` and
+        `summary` go into config.json and summary.json beside what the comparison writes there.
+        """
+        check_directory(directory)
+        content = {**self.settings, "columns": self.names, **(config or {})}
+        run = RunDir.create(
+            directory, content, kind="comparison", seeds=self.seed, existing="overwrite"
+        )
+        write_returns(run.path / "returns.csv", self.returns)
+        if importlib.util.find_spec("polars"):
+            run.write_table(self._padded_returns(), "returns")
+        atomic_write(run.path / "comparison.json", json_bytes(self.to_dict()))
+        atomic_write(run.path / "comparison.md", self.to_markdown().encode())
+        if importlib.util.find_spec("matplotlib"):
+            from surefoot.plots import save_figure
+
+            save_figure(self.figure(), run, "comparison")
+        run.write_summary({**self._main_numbers(), **(summary or {})})
+        run.mark_complete()
+        return run.path
 
     def __str__(self) -> str:
         from surefoot.comparison.words import text
@@ -215,6 +243,32 @@ class Comparison:
         bad = {v.a for v in self.verdicts if v.order == order and not good(v)}
         return tuple(name for name in self.names if name not in bad)
 
+    def _padded_returns(self) -> Columns:
+        """Columns of equal length, as a Parquet table needs them: NaN at the end of short ones."""
+        longest = max(map(len, self.returns.values()))
+        return {
+            name: np.append(column, np.full(longest - len(column), np.nan))
+            for name, column in self.returns.items()
+        }
+
+    def _main_numbers(self) -> dict[str, Any]:
+        """The numbers a reader looks for first."""
+        return {
+            "kind": "comparison",
+            "columns": {
+                s.name: {
+                    "n": s.n, "mean": s.mean, "deviation": s.deviation, "worst": s.worst,
+                    "cvar_0.05": s.cvar(0.05), "cvar_0.25": s.cvar(0.25), "median": s.median,
+                    "best": s.best,
+                }
+                for s in self.summaries
+            },
+            "dominant": self.dominant(),
+            "supported_dominant": self.dominant(supported=True),
+            "efficient": self.efficient(),
+            "notes": self.notes,
+        }  # fmt: skip
+
     def _check_names(self, *names: str) -> None:
         for name in names:
             if name not in self.names:
@@ -224,3 +278,15 @@ class Comparison:
 def _check_order(order: int) -> None:
     if order not in ORDERS:
         raise InputError(f"order = {order}: dominance is offered at order 1 and 2")
+
+
+def check_directory(directory: str | os.PathLike[str]) -> None:
+    """Refuse, before anything is computed, a directory that holds something else."""
+    place = Path(directory)
+    if place.is_file():
+        raise InputError(f"{directory} is a file, not a directory")
+    if (place / "config.json").is_file():
+        if RunDir.open(place).read_config().get("kind") != "comparison":
+            raise InputError(f"{directory} holds a run of another kind: choose another directory")
+    elif place.is_dir() and any(not entry.name.startswith(".") for entry in place.iterdir()):
+        raise InputError(f"{directory} is not empty and holds no run: choose another directory")

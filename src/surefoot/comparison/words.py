@@ -36,7 +36,7 @@ def markdown(c: Comparison) -> str:
         header += ["violation", "almost-SSD ratio"] if order == 2 else []
         body = [_cells(v, names) for v in c.verdicts if v.order == order]
         parts += ["", f"## {ORDER_TITLES[order]}", "", *_table([header, *body]), ""]
-        parts += [f"- {label}: {_escape(found)}" for label, found in _sets(c, order)]
+        parts += [f"- {label}: {_escape(members)}" for label, members in _sets(c, order)]
     parts += ["", _explanation(c)]
     parts += [f"\n> {_escape(note)}." for note in c.notes]
     return "\n".join(parts) + "\n"
@@ -60,17 +60,17 @@ def _rows(c: Comparison) -> list[tuple[str, ...]]:
 
 
 def _findings(c: Comparison, order: int) -> list[tuple[str, str]]:
-    """Two lines per pair, told from the side of the one that dominates."""
+    """Two lines per pair, from the side of the one that dominates."""
     lines = []
     for v in c.verdicts:
         first = c.names.index(v.a) < c.names.index(v.b)
-        told = v.relation == "dominates" or (first and v.relation != "dominated")
-        if v.order == order and told:
-            lines.append((_shown(v, c.tolerance), f"  {_support(v)}: {_p_values(v)}"))
+        shown = v.relation == "dominates" or (first and v.relation != "dominated")
+        if v.order == order and shown:
+            lines.append((_relation(v, c.tolerance), f"  {_support(v)}: {_p_values(v)}"))
     return lines
 
 
-def _shown(v: Verdict, tolerance: float) -> str:
+def _relation(v: Verdict, tolerance: float) -> str:
     within = f" within the tolerance {tolerance:g}" if tolerance else ""
     if v.relation == "dominates":
         return f"{v.a} dominates {v.b}{within}"

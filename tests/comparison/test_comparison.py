@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.comparison import Comparison, compare, compare_file
-from surefoot.comparison.comparison import _finding
+from surefoot.comparison import Comparison, compare, compare_file, read_returns
+from surefoot.comparison.verdicts import _finding
 from surefoot.core.particles import cumulative_cdf, cvar, variance
 from surefoot.core.stats import holm
 from surefoot.errors import InputError
@@ -106,7 +106,7 @@ def test_findings(a: tuple, b: tuple, finding: str) -> None:
     assert _finding(a, b, 0.05) == finding
 
 
-def test_a_pair_does_not_hang_on_the_others() -> None:
+def test_a_pair_does_not_depend_on_the_others() -> None:
     c = drawn()
     rng = np.random.default_rng(0)
     pair = {"sure": rng.normal(1, 0.5, 400), "wild": rng.normal(1, 2, 350)}
@@ -114,7 +114,7 @@ def test_a_pair_does_not_hang_on_the_others() -> None:
     assert alone.verdict("sure", "wild").test == c.verdict("sure", "wild").test
 
 
-def test_few_values_and_few_resamples_are_told() -> None:
+def test_few_values_and_few_resamples_are_noted() -> None:
     c = compare({name: np.arange(3.0) for name in "abcdefgh"}, resamples=100)
     assert any("56 ordered pairs: take at least 1120" in note for note in c.notes)
     assert any("a has 3 values" in note for note in c.notes)
@@ -146,16 +146,49 @@ def test_saved(tmp_path: Path) -> None:
         "figures/comparison.png", "figures/comparison.svg", "provenance.json", "returns.csv",
         "returns.parquet", "summary.json",
     ]  # fmt: skip
-    found = read_json(tmp_path / "out" / "comparison.json")
-    assert found == json.loads(json.dumps(c.to_dict()))
-    assert found["source"] == "returns.csv"
-    assert found["orders"]["2"]["dominant"] == ["b"]
-    assert len(found["summaries"][0]["cvar_curve"]) == len(found["levels"]) == 100
+    content = read_json(tmp_path / "out" / "comparison.json")
+    assert content == json.loads(json.dumps(c.to_dict()))
+    assert content["source"] == "returns.csv"
+    assert content["orders"]["2"]["dominant"] == ["b"]
+    assert len(content["summaries"][0]["cvar_curve"]) == len(content["levels"]) == 100
     assert (tmp_path / "out" / "figures" / "comparison.png").read_bytes().startswith(b"\x89PNG")
     again = compare_file(table, out=tmp_path / "again", resamples=99, seed=4)
     assert again.to_dict() == c.to_dict()
     for name in names:
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+
+
+def test_saved_returns_keep_their_rows_together(tmp_path: Path) -> None:
+    # Columns sorted one by one would lose which values belong to the same day.
+    returns = {"a": np.array([3.0, 1.0, 2.0]), "b": np.array([1.0, 5.0, 4.0])}
+    c = compare(returns, resamples=19, paired=True)
+    again = read_returns(c.save(tmp_path / "out") / "returns.csv")
+    assert {name: column.tolist() for name, column in again.items()} == {
+        name: column.tolist() for name, column in returns.items()
+    }
+    assert compare(again, resamples=19, paired=True).to_dict() == c.to_dict()
+
+
+def test_where_a_comparison_may_be_saved(tmp_path: Path) -> None:
+    c = compare({"a": [1.0, 2.0], "b": [1.0, 3.0]}, resamples=19)
+    old = tmp_path / "of 0.1.0"  # its config.json: "kind" among the settings, more than now
+    old.mkdir()
+    (old / "config.json").write_text('{"columns": ["x", "y"], "kind": "comparison", "seed": 3}')
+    (old / "provenance.json").write_text('{"versions": {"surefoot": "0.1.0"}}')
+    c.save(old)
+    c.save(old)
+    assert read_json(old / "config.json")["columns"] == ["a", "b"]
+    for other in ('{"kind": "training"}', '{"trials": 50}'):  # the latter as 0.1.0 had it
+        (old / "config.json").write_text(other)
+        with pytest.raises(InputError, match="another kind"):
+            c.save(old)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.tex").touch()
+    with pytest.raises(InputError, match="is not empty"):
+        c.save(mine)
+    with pytest.raises(InputError, match="is a file"):
+        c.save(mine / "thesis.tex")
 
 
 def test_figure_has_every_curve_up_to_twelve() -> None:
@@ -175,7 +208,7 @@ def test_figure_has_every_curve_up_to_twelve() -> None:
     assert "12 drawn" in figure.get_suptitle()
 
 
-def test_awkward_names_are_drawn_and_told(tmp_path: Path) -> None:
+def test_awkward_names_are_drawn_and_saved(tmp_path: Path) -> None:
     names = ["_hidden", "a$b$\\frac", "x" * 80, "two\nlines"]
     c = compare({name: [1.0, 2.0 + i] for i, name in enumerate(names)}, resamples=19)
     assert c.names[3] == "two lines"

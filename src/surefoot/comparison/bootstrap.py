@@ -1,4 +1,4 @@
-"""Does the sample support it? A bootstrap test of stochastic dominance, exact on the support.
+"""A bootstrap test of stochastic dominance, exact on the support.
 
 Barrett and Donald (Econometrica 71, 2003) test H0 "x dominates y at order j" by
 
@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core import array as _array
+from surefoot.core.array import check_tolerance
 from surefoot.errors import InputError
 
 Array = NDArray[np.float64]
@@ -92,19 +92,22 @@ def pair_tests(
     quantiles of x at most `tolerance` below those of y, so x is shifted by that much.
     """
     x, y = _sample(x, "x"), _sample(y, "y")
-    _array.check_tolerance(tolerance)
+    check_tolerance(tolerance)
     _check(resamples, seed)
     if paired and len(x) != len(y):
         raise InputError(f"paired: x has {len(x)} rows and y has {len(y)}")
     draws = _Draws(len(x), len(y), resamples, seed, paired)
-    found = _suprema(x, y, draws)
-    (one, two), (back_one, back_two) = (
-        (_test(1, draws, side[0]), _test(2, draws, side[1], tolerance)) for side in found
-    )
+    forward, backward = _suprema(x, y, draws)
+    first = forward.first, backward.first
     if tolerance > 0:  # a shift for each direction, so a support of its own for each
-        one = _test(1, draws, _suprema(x + tolerance, y, draws)[0][0])
-        back_one = _test(1, draws, _suprema(x, y + tolerance, draws)[1][0])
-    return PairTests((one, two), (back_one, back_two))
+        first = (
+            _suprema(x + tolerance, y, draws)[0].first,
+            _suprema(x, y + tolerance, draws)[1].first,
+        )
+    return PairTests(
+        (_test(1, draws, first[0]), _test(2, draws, forward.second, tolerance)),
+        (_test(1, draws, first[1]), _test(2, draws, backward.second, tolerance)),
+    )
 
 
 class _Draws(NamedTuple):
@@ -117,7 +120,7 @@ class _Draws(NamedTuple):
     paired: bool
 
     def chunks(self) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
-        # A stream for each sample: what is drawn does not hang on the size of the chunks.
+        # A stream for each sample: what is drawn does not depend on the size of the chunks.
         rng_x, rng_y = map(np.random.default_rng, np.random.SeedSequence(self.seed).spawn(2))
         chunk = max(1, _CHUNK // (self.n + self.m))
         for start in range(0, self.resamples, chunk):
@@ -130,32 +133,43 @@ class _Draws(NamedTuple):
 
 
 class _Supremum(NamedTuple):
+    """The largest value of a difference of two curves, in the sample and in each resample."""
+
     observed: float
     resampled: Array  # [resamples]
     slack: float  # what rounding may have done to either
 
 
-def _suprema(x: Array, y: Array, draws: _Draws) -> list[list[_Supremum]]:
-    """sup [D_x - D_y] (side 0) and sup [D_y - D_x] (side 1) at order 1 and 2."""
+class _Direction(NamedTuple):
+    first: _Supremum  # order 1
+    second: _Supremum  # order 2
+
+
+def _suprema(x: Array, y: Array, draws: _Draws) -> tuple[_Direction, _Direction]:
+    """sup [D_x - D_y], then sup [D_y - D_x], each at both orders."""
     n, m = draws.n, draws.m
     support, places = np.unique(np.concatenate([x, y]), return_inverse=True)
     at_x, at_y = places[:n], places[n:]
     width = np.diff(support)
     # n m (F_x - F_y) is a whole number: the first order is free of rounding, ties included.
     base = _difference(at_x[None], at_y[None], n, m, len(support))
-    observed = (_extremes(base, width)[..., 0] / (n * m)).tolist()
-    resampled = np.empty((2, 2, draws.resamples))  # side, order, resample
+    observed = _extremes(base, width)[..., 0] / (n * m)
+    resampled = np.empty((2, 2, draws.resamples))  # direction, order, resample
     done = 0
     for from_x, from_y in draws.chunks():
         process = _difference(at_x[from_x], at_y[from_y], n, m, len(support)) - base
         resampled[:, :, done : done + len(process)] = _extremes(process, width)
         done += len(process)
     resampled /= n * m
-    slack = (0.0, _ROUNDING * float(support[-1] - support[0]))
-    return [
-        [_Supremum(observed[side][j], resampled[side, j], slack[j]) for j in range(2)]
-        for side in range(2)
-    ]
+    slack = _ROUNDING * float(support[-1] - support[0])
+    forward, backward = (
+        _Direction(
+            _Supremum(float(observed[i, 0]), resampled[i, 0], 0.0),
+            _Supremum(float(observed[i, 1]), resampled[i, 1], slack),
+        )
+        for i in range(2)
+    )
+    return forward, backward
 
 
 def _difference(
@@ -172,7 +186,7 @@ def _difference(
 
 
 def _extremes(process: NDArray[np.int64], width: Array) -> Array:
-    """`[side, order, row]`: the suprema of the process and of its integral, up and down.
+    """`[direction, order, row]`: the suprema of the process and of its integral, up and down.
 
     Left of all values every D is 0, so no supremum is below 0.
     """
@@ -185,8 +199,8 @@ def _extremes(process: NDArray[np.int64], width: Array) -> Array:
     return np.maximum(out, 0.0, out=out)
 
 
-def _test(order: int, draws: _Draws, sup: _Supremum, forgiven: float = 0.0) -> DominanceTest:
-    excess = sup.observed - forgiven
+def _test(order: int, draws: _Draws, sup: _Supremum, tolerance: float = 0.0) -> DominanceTest:
+    excess = sup.observed - tolerance
     excess = excess if excess > sup.slack else min(excess, 0.0)
     reached = int(np.count_nonzero(sup.resampled >= excess - sup.slack))
     root = float(np.sqrt(draws.n * draws.m / (draws.n + draws.m)))

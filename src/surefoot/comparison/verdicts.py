@@ -1,9 +1,9 @@
 """Every pair of return samples compared: what the sample shows, and what it supports.
 
-The relation of a pair is a fact about the two samples. Whether it holds beyond them is asked of
-the test of Barrett and Donald, in both directions: the sample supports "a dominates b" where
+The relation of a pair is a fact about the two samples. Whether it holds beyond them is a question
+for the test of Barrett and Donald, in both directions: the sample supports "a dominates b" where
 "b dominates a" is rejected, after Holm's correction over all ordered pairs of that order, and
-"a dominates b" is not, even without a correction (which would only make that easier).
+"a dominates b" is not rejected even without the correction (which would only make that easier).
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.comparison.inference import PairTests, pair_tests
-from surefoot.comparison.reading import Columns, as_columns, read_returns
+from surefoot.comparison.bootstrap import PairTests, pair_tests
 from surefoot.comparison.result import (
     LEVELS,
     ORDERS,
-    Array,
     Comparison,
     Finding,
     Relation,
     Summary,
     Verdict,
+    check_directory,
 )
-from surefoot.core import array as _array
+from surefoot.comparison.returns import Array, Columns, as_columns, read_returns
+from surefoot.core.array import check_tolerance
 from surefoot.core.dominance import almost_ssd_ratio, fsd_dominates, ssd_dominates, violation
 from surefoot.core.particles import cumulative_quantile, quantile
 from surefoot.core.stats import holm
@@ -56,7 +56,7 @@ def compare(
     dominance forgives. `paired` says that a row holds outcomes of one and the same day, seed or
     task in every column. Rows are taken to be independent of each other.
     """
-    _array.check_tolerance(tolerance)
+    check_tolerance(tolerance)
     if not 0 < level < 1:
         raise InputError(f"level = {level}: it must lie between 0 and 1")
     table = as_columns(returns, names, columns)
@@ -71,9 +71,13 @@ def compare(
     return Comparison(
         tuple(_summary(name, column) for name, column in ascending.items()),
         tuple(verdicts),
-        *(float(tolerance), int(resamples), int(seed), float(level), bool(paired)),
-        ascending,
-        source,
+        tolerance=float(tolerance),
+        resamples=int(resamples),
+        seed=int(seed),
+        level=float(level),
+        paired=bool(paired),
+        returns=table,
+        source=source,
     )
 
 
@@ -90,13 +94,10 @@ def compare_file(
     progress: bool = False,
 ) -> Comparison:
     """Compare the columns of a CSV or Parquet file; with `out` save it as a run directory."""
-    from surefoot.comparison.directory import check_directory, save_comparison
-
     if out is not None:
         check_directory(out)
-    returns = read_returns(path, columns)
     result = compare(
-        returns,
+        read_returns(path, columns),
         tolerance=tolerance,
         resamples=resamples,
         seed=seed,
@@ -106,26 +107,31 @@ def compare_file(
         progress=progress,
     )
     if out is not None:
-        save_comparison(out, result, returns, config={})
+        result.save(out)
     return result
 
 
 def _all_tests(
     table: Columns, resamples: int, seed: int, tolerance: float, paired: bool, show: bool
 ) -> dict[tuple[str, str], PairTests]:
-    """The tests of every pair. All start from the same seed, so that what two columns give does
-    not hang on which others stand beside them; Holm's correction allows any dependence."""
+    """The tests of every ordered pair.
+
+    All start from the same seed, so that the result of two columns does not depend on which others
+    stand beside them; Holm's correction allows any dependence.
+    """
     from surefoot.runs.progress import progress
 
     pairs = list(combinations(table, 2))
-    options: dict[str, Any] = {"tolerance": tolerance, "paired": paired}
-    found = {}
+    tests = {}
     with progress(len(pairs), "compare", "pairs", mode="auto" if show else "silent") as bar:
         for a, b in pairs:
-            both = pair_tests(table[a], table[b], resamples=resamples, seed=seed, **options)
-            found[a, b], found[b, a] = both, PairTests(both.backward, both.forward)
+            forward, backward = tests[a, b] = pair_tests(
+                table[a], table[b], resamples=resamples, seed=seed, tolerance=tolerance,
+                paired=paired,
+            )  # fmt: skip
+            tests[b, a] = PairTests(backward, forward)
             bar.advance()
-    return found
+    return tests
 
 
 def _verdicts(
@@ -135,31 +141,30 @@ def _verdicts(
     tolerance: float,
     level: float,
 ) -> list[Verdict]:
+    """Every ordered pair at one order; the columns of `table` are ascending."""
     pairs = list(permutations(table, 2))
     dominates = {1: fsd_dominates, 2: ssd_dominates}[order]
-    over = {
+    holds = {
         (a, b): bool(dominates(table[a], table[b], tolerance, assume_sorted=True)) for a, b in pairs
     }
-    forward = {pair: tests[pair].forward[order - 1] for pair in pairs}
-    adjusted = dict(zip(pairs, holm([forward[p].p_value for p in pairs]).tolist(), strict=True))
-    out = []
-    for a, b in pairs:
-        test, reverse = forward[a, b], forward[b, a]
-        p = (test.p_value, adjusted[a, b])
-        out.append(
-            Verdict(
-                *(a, b, order),
-                relation=_relation(over[a, b], over[b, a]),
-                finding=_finding(p, (reverse.p_value, adjusted[b, a]), level),
-                violation=float(violation(table[a], table[b])) if order == 2 else None,
-                almost_ratio=float(almost_ssd_ratio(table[a], table[b])) if order == 2 else None,
-                test=test,
-                adjusted_p=adjusted[a, b],
-                reverse_test=reverse,
-                reverse_adjusted_p=adjusted[b, a],
-            )
+    test = {pair: tests[pair].forward[order - 1] for pair in pairs}
+    adjusted = dict(zip(pairs, holm([test[pair].p_value for pair in pairs]).tolist(), strict=True))
+    return [
+        Verdict(
+            *(a, b, order),
+            relation=_relation(holds[a, b], holds[b, a]),
+            finding=_finding(
+                (test[a, b].p_value, adjusted[a, b]), (test[b, a].p_value, adjusted[b, a]), level
+            ),
+            violation=float(violation(table[a], table[b])) if order == 2 else None,
+            almost_ratio=float(almost_ssd_ratio(table[a], table[b])) if order == 2 else None,
+            test=test[a, b],
+            adjusted_p=adjusted[a, b],
+            reverse_test=test[b, a],
+            reverse_adjusted_p=adjusted[b, a],
         )
-    return out
+        for a, b in pairs
+    ]
 
 
 def _relation(a_over_b: bool, b_over_a: bool) -> Relation:
@@ -182,8 +187,15 @@ def _finding(test: tuple[float, float], reverse: tuple[float, float], level: flo
 
 def _summary(name: str, z: Array) -> Summary:
     curve = np.asarray(cumulative_quantile(z, LEVELS, assume_sorted=True))
-    mean = float(np.mean(z))
     return Summary(
-        name, len(z), mean, float(np.std(z, ddof=1)), float(z[0]), float(np.median(z)),
-        float(z[-1]), np.asarray(quantile(z, LEVELS, assume_sorted=True)), curve, curve / LEVELS,
-    )  # fmt: skip
+        name,
+        n=len(z),
+        mean=float(np.mean(z)),
+        deviation=float(np.std(z, ddof=1)),
+        worst=float(z[0]),
+        median=float(np.median(z)),
+        best=float(z[-1]),
+        quantile=np.asarray(quantile(z, LEVELS, assume_sorted=True)),
+        cumulative_quantile=curve,
+        cvar_curve=curve / LEVELS,
+    )

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 
-from surefoot.comparison import dominance_test, inference, pair_tests
+from surefoot.comparison import bootstrap, dominance_test, pair_tests
 from surefoot.core.dominance import violation
 from surefoot.errors import InputError
 
@@ -41,7 +41,7 @@ def test_p_value_by_hand() -> None:
     assert test.p_value == pytest.approx(0.25, abs=0.012)  # four standard errors
 
 
-def naive_p_values(x: np.ndarray, y: np.ndarray, draws: inference._Draws) -> list[float]:
+def naive_p_values(x: np.ndarray, y: np.ndarray, draws: bootstrap._Draws) -> list[float]:
     """The definitions, one resample at a time, without sharing anything."""
     support = np.union1d(x, y)
 
@@ -65,7 +65,7 @@ def test_against_the_definition_one_resample_at_a_time(paired: bool, discrete: b
     x, y = rng.normal(size=17), rng.normal(0.2, 1.3, size=17 if paired else 11)
     if discrete:
         x, y = np.round(x), np.round(y)
-    draws = inference._Draws(len(x), len(y), 150, 7, paired)
+    draws = bootstrap._Draws(len(x), len(y), 150, 7, paired)
     found = pair_tests(x, y, resamples=150, seed=7, paired=paired)
     assert [t.p_value for t in found.forward] == pytest.approx(naive_p_values(x, y, draws))
 
@@ -123,7 +123,7 @@ def test_the_seed_decides_and_the_chunks_do_not(monkeypatch: pytest.MonkeyPatch)
     first = pair_tests(x, y, resamples=200, seed=3)
     assert pair_tests(x, y, resamples=200, seed=3) == first
     assert pair_tests(x, y, resamples=200, seed=4) != first
-    monkeypatch.setattr(inference, "_CHUNK", 1000)
+    monkeypatch.setattr(bootstrap, "_CHUNK", 1000)
     assert pair_tests(x, y, resamples=200, seed=3) == first
 
 
@@ -148,6 +148,7 @@ def test_wrong_samples(bad: list) -> None:
         dominance_test(np.arange(3.0), np.array(bad))
 
 
+@pytest.mark.slow
 def test_against_pysdtest() -> None:
     """Same statistic where its grid is the support; p-values within the resampling error."""
     pysdtest = pytest.importorskip("pysdtest", reason="PySDTest is in the bench extra")
