@@ -8,9 +8,11 @@ from typing import Any
 
 import jax
 import numpy as np
+from gymnasium.spaces import Discrete
 
 from surefoot.core.dominance import dominance_matrix
 from surefoot.core.particles import cumulative_quantile, cvar, mean, std
+from surefoot.envs.discrete import space_size
 from surefoot.policies import POLICIES, DecidedBy, Decision, Policy, policy_text
 
 CURVE = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)  # levels of the CVaR curve in the text
@@ -21,6 +23,25 @@ WORDS = {
     DecidedBy.FALLBACK: "no action dominates all others; the fallback chose",
     DecidedBy.EXPLORATION: "it was drawn at random to explore",
 }
+
+# What actions are called, where the environment itself only numbers them.
+ACTIONS = {
+    "CartPole": ("push left", "push right"),
+    "MountainCar": ("push left", "coast", "push right"),
+    "Acrobot": ("torque -1", "no torque", "torque +1"),
+    "LunarLander": ("coast", "left engine", "main engine", "right engine"),
+    "FrozenLake": ("left", "down", "right", "up"),
+    "CliffWalking": ("up", "right", "down", "left"),
+    "Blackjack": ("stick", "hit"),
+    "Taxi": ("south", "north", "east", "west", "pick up", "drop off"),
+}
+
+
+def known_action_names(env_name: str, space: Any) -> tuple[str, ...]:
+    """What an environment's actions are known as, else their numbers."""
+    names, size = ACTIONS.get(env_name.split("-")[0], ()), space_size(space, "action_space")
+    start = int(space.start) if isinstance(space, Discrete) else 0
+    return names if len(names) == size else tuple(str(start + a) for a in range(size))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.agents.base import Agent
 from surefoot.errors import InputError
 from surefoot.policies import SSD, Decision, Explore, Policy, policy_named
 
@@ -54,10 +55,8 @@ def adapter_for(model: Any, particles: int = 200) -> Adapter:
         from surefoot.agents.adapters.tianshou import TianshouAdapter
 
         return TianshouAdapter(model, particles)
-    if modules & {"surefoot.agents.neural.agent", "surefoot.agents.tabular.agent"}:
-        from surefoot.agents.adapters.own import NeuralAdapter, TabularAdapter
-
-        return (NeuralAdapter if hasattr(model, "spec") else TabularAdapter)(model)
+    if isinstance(model, Agent):
+        return AgentAdapter(model)
     kind = type(model).__name__
     if any(name.startswith(("stable_baselines3.", "sb3_contrib.")) for name in modules):
         raise InputError(f"{kind} has no return distribution: of SB3's, sb3-contrib's QRDQN has")
@@ -67,6 +66,22 @@ def adapter_for(model: Any, particles: int = 200) -> Adapter:
             "observations [B, ...] to particles [B, A, N]"
         )
     return model
+
+
+class AgentAdapter:
+    """One of surefoot's own agents, for everything that expects SB3's `predict`."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+        self.observation_space, self.action_space = agent.observation_space, agent.action_space
+        self.is_single = agent.is_single
+
+    def __call__(self, obs: Any) -> NDArray[np.floating[Any]]:
+        return self.agent.return_distribution(obs)
+
+    def own_actions(self, actions: Any) -> NDArray[Any]:
+        """In the environment's own words, one row each for actions of several parts."""
+        return np.asarray(self.agent.own_actions(actions))
 
 
 class Actor:
