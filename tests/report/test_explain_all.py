@@ -30,7 +30,8 @@ def explained(z, policy=POLICY, **options):
     return explain_all(np.stack([z, z]), policy, keys(2), names=NAMES, **options)[0]
 
 
-@settings(deadline=None, max_examples=6)
+@pytest.mark.slow  # alone, `explain` runs operation by operation, and each is compiled
+@settings(deadline=None, max_examples=20)
 @given(hnp.arrays(np.float64, (2, 3, 3), elements=st.floats(-10, 10, width=16)))
 def test_all_at_once_is_one_by_one(z):
     together = explain_all(z, POLICY, keys(2), names=NAMES)
