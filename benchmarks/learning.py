@@ -79,13 +79,14 @@ def ours(setting: Setting, loss: str, seed: int) -> dict[str, Any]:
 
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     from surefoot.agents.neural import NeuralConfig
-    from surefoot.training.trials import Trial, run_trial
+    from surefoot.training.train import Training
+    from surefoot.training.trials import run_training
 
     config = NeuralConfig(loss=loss, **{name: getattr(setting, name) for name in SHARED})
-    result = run_trial(
-        Trial(
-            setting.env_id, config, seed, setting.steps, setting.eval_every, EPISODES,
-            setting.compiled,
+    result = run_training(
+        Training(
+            setting.env_id, config, setting.steps, seed, setting.compiled,
+            eval_every=setting.eval_every, eval_episodes=EPISODES,
         )
     )  # fmt: skip
     curve = result.returns.mean(axis=1).tolist()
@@ -97,14 +98,14 @@ def from_gym(folder: Path, setting: Setting, loss: str, seed: int) -> dict[str, 
     import polars
 
     from surefoot.agents.neural import NeuralConfig
-    from surefoot.paper.gym import TASKS, Config, make_trials
+    from surefoot.paper.gym import TASKS, GymConfig, make_trials
 
     task = next(name for name, about in TASKS.items() if about.env_id == setting.env_id)
     solving = setting.explore_start > setting.explore
     path = folder / f"{task}{'-exploring' if solving else ''}.{loss}-{seed}.parquet"
     if not path.exists():
         return None
-    trials = make_trials(Config(), task, setting.steps, solving)
+    trials = make_trials(GymConfig(), task, setting.steps, solving)
     (like,) = [t for t in trials if (t.config.loss, t.seed) == (loss, seed)]
     ours = {name: getattr(setting, name) for name in SHARED}
     if not solving:  # a constant rate, said in two ways

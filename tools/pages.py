@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from surefoot.paper import APART, EXPERIMENTS
 from surefoot.paper.claims import read_claims, to_markdown
-from surefoot.paper.everything import APART, EXPERIMENTS
 from surefoot.runs.directory import RunDir
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
+from surefoot import compile_cache
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:  # what a type checker and an editor see; `_HOME` is the same for the interpreter
@@ -181,3 +183,4 @@ def _register() -> None:
 
 
 _register()
+compile_cache.configure()

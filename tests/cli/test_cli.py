@@ -13,8 +13,8 @@ from surefoot.cli.options import from_toml, to_toml
 from surefoot.cli.reproduce import options_of
 from surefoot.comparison import read_returns
 from surefoot.errors import InputError
-from surefoot.paper.everything import APART, EXPERIMENTS
-from surefoot.paper.risky_cliff import Config
+from surefoot.paper import APART, EXPERIMENTS
+from surefoot.paper.risky_cliff import RiskyCliffConfig
 
 
 def test_help_names_every_command(capsys):
@@ -55,8 +55,8 @@ def test_config_goes_out_and_comes_back(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "trials = 7\n" in out
     assert "episodes = 9\n" in out
-    assert to_toml(Config(trials=7)) == to_toml(
-        from_toml(Config, _write(tmp_path, Config(trials=7)))
+    assert to_toml(RiskyCliffConfig(trials=7)) == to_toml(
+        from_toml(RiskyCliffConfig, _write(tmp_path, RiskyCliffConfig(trials=7)))
     )
 
 
@@ -82,14 +82,14 @@ def test_tables_and_flat_names_are_both_read(tmp_path):
     path = tmp_path / "x.toml"
     for text in ("[config]\ntrials = 7\n", "trials = 7\n", 'out = "a"\n[config]\ntrials = 7\n'):
         path.write_text(text)
-        made = from_toml(options_of("risky-cliff", Config), path)
-        assert made.config == Config(trials=7)
+        made = from_toml(options_of("risky-cliff", RiskyCliffConfig), path)
+        assert made.config == RiskyCliffConfig(trials=7)
     path.write_text("config = 3\n")
     with pytest.raises(InputError, match="config must be a table"):
-        from_toml(options_of("risky-cliff", Config), path)
+        from_toml(options_of("risky-cliff", RiskyCliffConfig), path)
 
 
-def _write(folder: Path, config: Config) -> Path:
+def _write(folder: Path, config: RiskyCliffConfig) -> Path:
     path = folder / "again.toml"
     path.write_text(to_toml(config))
     return path
@@ -99,15 +99,15 @@ def test_toml_mistakes_are_named(tmp_path):
     path = tmp_path / "x.toml"
     path.write_text("trails = 3\n")
     with pytest.raises(InputError, match=r"'trails'.*Did you mean 'trials'"):
-        from_toml(Config, path)
+        from_toml(RiskyCliffConfig, path)
     path.write_text('trials = "many"\n')
     with pytest.raises(InputError, match="an int is wanted"):
-        from_toml(Config, path)
+        from_toml(RiskyCliffConfig, path)
     path.write_text("trials = = 3")
     with pytest.raises(InputError, match="not a TOML file"):
-        from_toml(Config, path)
+        from_toml(RiskyCliffConfig, path)
     with pytest.raises(InputError, match="cannot be read"):
-        from_toml(Config, tmp_path / "none.toml")
+        from_toml(RiskyCliffConfig, tmp_path / "none.toml")
 
 
 def test_compare_on_a_file(tmp_path, capsys):
@@ -126,7 +126,7 @@ def test_compare_on_a_file(tmp_path, capsys):
 
 
 def test_compare_leaves_other_runs_alone(tmp_path, capsys):
-    (tmp_path / "config.json").write_text('{"type": "Config"}')
+    (tmp_path / "config.json").write_text('{"type": "RiskyCliffConfig"}')
     path = tmp_path / "returns.csv"
     path.write_text("a,b\n1,2\n2,3\n")
     assert main(["compare", str(path), "--resamples", "19", "--out", str(tmp_path)]) == 2

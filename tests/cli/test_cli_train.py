@@ -203,7 +203,7 @@ def test_config_out_and_in_again(tmp_path, capsys):
         main(["train", "--config", str(tmp_path / "own.toml"), "--print-config"])
     assert capsys.readouterr().out == text
     assert 'env = "CartPole-v1"\n' in text
-    assert "hidden = [8]\n" in text
+    assert "hidden = [\n    8,\n]\n" in text
 
 
 def test_where_runs_go_by_default():

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 import pytest
 
 from surefoot.errors import InputError
 from surefoot.paper import gym, gym_choices
 from surefoot.runs.directory import RunDir
 
-SMALL = gym.Config(
+SMALL = gym.GymConfig(
     tasks=("cart-pole",), steps=(600,), trials=3, evaluations=5, solving=False, moments=0, workers=1
 )
 
@@ -26,7 +25,7 @@ def test_every_trial_is_trained_and_kept(finished):
     out, claims = finished
     assert [claim.id for claim in claims] == ["gym/cart-pole"]
     run = RunDir.open(out)
-    assert run.figures == ["returns"]
+    assert run.figures == ["returns", "scores"]
     for loss in ("qr", "wgf"):
         for seed in range(3):
             frame = run.read_table(f"cart-pole.{loss}-{seed}")
@@ -57,15 +56,13 @@ def test_a_resumed_run_trains_only_what_is_missing_and_gives_the_same(finished, 
         assert run.read_table(f"cart-pole.{name}").equals(frame)
 
 
-def frame(qr: list[float], wgf: list[float]) -> pl.DataFrame:
+def curves(qr: list[float], wgf: list[float]) -> dict[str, gym.Curves]:
     """Two evaluations a trial, both with the trial's own return."""
-    rows = [
-        (loss, seed, step, value)
+    steps = np.array([1, 2])
+    return {
+        loss: gym.Curves(steps, np.repeat(np.array(values)[:, None], 2, axis=1))
         for loss, values in (("qr", qr), ("wgf", wgf))
-        for seed, value in enumerate(values)
-        for step in (1, 2)
-    ]
-    return pl.DataFrame(rows, schema=["loss", "seed", "step", "return"], orient="row")
+    }
 
 
 # CartPole's margin: a tenth of 475 - 22 = 45.3.
@@ -79,7 +76,7 @@ def frame(qr: list[float], wgf: list[float]) -> pl.DataFrame:
 )
 def test_verdicts_follow_the_two_tests(wgf, verdict):
     qr = [480.0, 490.0, 484.0, 487.0, 485.0]
-    claim, facts = gym.judge(gym.Config(), "cart-pole", frame(qr, wgf))
+    claim, facts = gym.judge(gym.GymConfig(), "cart-pole", curves(qr, wgf))
     assert claim.verdict == verdict
     assert facts["margin"] == pytest.approx(45.3)
     assert facts["qr"] == qr
@@ -89,7 +86,7 @@ def test_verdicts_follow_the_two_tests(wgf, verdict):
 
 def test_settings_made_for_a_task_are_judged_by_the_same_tests():
     always = [500.0] * 5
-    claim, facts = gym.judge(gym.Config(), "cart-pole", frame(always, always), made_for_it=True)
+    claim, facts = gym.judge(gym.GymConfig(), "cart-pole", curves(always, always), made_for_it=True)
     assert claim.id == "gym/cart-pole-made-for-it"
     assert claim.verdict == "reproduced"
     assert "with settings made for it; both losses solved it" in claim.measured
@@ -98,11 +95,11 @@ def test_settings_made_for_a_task_are_judged_by_the_same_tests():
 
 def test_a_wgf_that_is_at_least_as_good_is_said_to_be_so():
     qr = [500.0, 480.0, 260.0, 500.0, 490.0, 500.0]
-    better, facts = gym.judge(gym.Config(), "cart-pole", frame(qr, [500.0, 499.0] * 3))
+    better, facts = gym.judge(gym.GymConfig(), "cart-pole", curves(qr, [500.0, 499.0] * 3))
     assert better.verdict == "partly"  # not shown to be equal: QR's mean lies below
     assert "WGF is not worse by as much" in better.reason
     assert facts["not_worse_p"] < 0.05 < facts["equivalence_p"]
-    worse, facts = gym.judge(gym.Config(), "cart-pole", frame([500.0, 499.0] * 3, qr))
+    worse, facts = gym.judge(gym.GymConfig(), "cart-pole", curves([500.0, 499.0] * 3, qr))
     assert worse.verdict == "partly"
     assert "not worse" not in worse.reason
     assert facts["not_worse_p"] == facts["equivalence_p"] > 0.05
@@ -110,13 +107,13 @@ def test_a_wgf_that_is_at_least_as_good_is_said_to_be_so():
 
 def test_equal_failure_is_no_match():
     nothing = [22.0, 23.0, 22.5, 24.0, 23.0]
-    claim, facts = gym.judge(gym.Config(), "cart-pole", frame(nothing, nothing[::-1]))
+    claim, facts = gym.judge(gym.GymConfig(), "cart-pole", curves(nothing, nothing[::-1]))
     assert claim.verdict == "not testable"
     assert facts["solved_by"] == []
 
 
 def test_settings_of_the_paper_and_those_that_solve():
-    config = gym.Config()
+    config = gym.GymConfig()
     plain = gym.make_trials(config, "mountain-car", 60_000, solving=False)
     assert [(t.config.loss, t.seed) for t in plain] == [
         (loss, seed) for loss in ("qr", "wgf") for seed in range(5)
@@ -148,11 +145,11 @@ def test_settings_of_the_paper_and_those_that_solve():
 )
 def test_mistakes(options):
     with pytest.raises(InputError):
-        gym.Config(**options)
+        gym.GymConfig(**options)
 
 
 def test_settings_made_for_a_task_override_those_of_the_experiment():
-    config = gym.Config(solving_trials=4, step_size=2.0, max_grad_norm=3.0)
+    config = gym.GymConfig(solving_trials=4, step_size=2.0, max_grad_norm=3.0)
     trials = gym.make_trials(config, "lunar-lander", 1000, solving=True)
     assert [(t.config.loss, t.seed) for t in trials] == [
         (loss, seed) for loss in ("qr", "wgf") for seed in range(4)
@@ -167,7 +164,7 @@ def test_settings_made_for_a_task_override_those_of_the_experiment():
 
 
 def test_settings_made_for_a_task_are_scheduled_over_the_whole_run():
-    trials = gym.make_trials(gym.Config(), "cart-pole", 1000, solving=True)
+    trials = gym.make_trials(gym.GymConfig(), "cart-pole", 1000, solving=True)
     assert {t.config.loss for t in trials} == {"qr", "wgf"}
     for trial in trials:
         own = trial.config
@@ -177,17 +174,17 @@ def test_settings_made_for_a_task_are_scheduled_over_the_whole_run():
             1000,
         )
         assert (own.explore_start, own.explore, own.explore_steps) == (1.0, 0.04, 200)
-    (plain, *_) = gym.make_trials(gym.Config(), "cart-pole", 1000, solving=False)
+    (plain, *_) = gym.make_trials(gym.GymConfig(), "cart-pole", 1000, solving=False)
     assert (plain.config.learning_rate_end, plain.config.explore_start) == (None, None)
 
 
 @pytest.mark.slow
 def test_choices_vary_one_setting_at_a_time(tmp_path):
-    config = gym_choices.Config(
+    config = gym_choices.GymChoicesConfig(
         tasks=("cart-pole",), steps=(400,), target_periods=(100, 500), step_sizes=(1.0, 10.0),
         max_grad_norms=(1.0,), trials=2, workers=1,
     )  # fmt: skip
-    chosen = gym_choices.Setting("wgf", 100, 1.0, 1.0)
+    chosen = gym_choices.GymSetting("wgf", 100, 1.0, 1.0)
     points = config.settings()
     assert chosen in points
     assert len(set(points)) == len(points) == 9

@@ -27,10 +27,10 @@ FLAGS = (
 def cliff(tmp_path_factory) -> Path:
     """The risky cliff in a few episodes, as the experiment itself writes it (slow)."""
     from surefoot.paper import risky_cliff
-    from surefoot.paper.everything import module_of
+    from surefoot.paper.risky_cliff import RiskyCliffConfig
 
     out = tmp_path_factory.mktemp("runs") / "risky-cliff"
-    config = module_of("risky-cliff").Config(
+    config = RiskyCliffConfig(
         trials=2, episodes=12, losses=("wgf-mixture",), policies=("greedy", "ssd"), checks=(),
         tolerances=(), last=5, horizon=60, engine="serial",
     )  # fmt: skip

@@ -209,7 +209,7 @@ def test_a_folder_holds_all_its_runs_and_says_which_is_broken(tmp_path):
 def test_no_run_at_all_can_bring_a_folder_down(tmp_path, monkeypatch):
     small_run(tmp_path / "a")
     monkeypatch.setattr("surefoot.report.sources._claims", lambda stored: 1 / 0)
-    monkeypatch.setattr("surefoot.report.sources._figures", lambda stored: 1 / 0)
+    monkeypatch.setattr("surefoot.report.sources._figures", lambda *_: 1 / 0)
     assert "ZeroDivisionError" in warnings(tmp_path)
 
 

@@ -13,7 +13,6 @@ from surefoot.agents.explain import Explanation, explain
 from surefoot.agents.loading import load, resume
 from surefoot.errors import InputError
 from surefoot.policies import Policy, policy_named
-from surefoot.runs.files import read_json
 
 # What actions are called, where the environment itself only numbers them.
 ACTIONS = {
@@ -29,10 +28,10 @@ ACTIONS = {
 
 
 def open_agent(place: str | os.PathLike[str], env: Any = None) -> Any:
-    """The agent of a file, or of a run directory: its last word, else its newest checkpoint."""
+    """The agent of a file or checkpoint, or of a run directory: the trained one, else its newest
+    checkpoint. Nothing is imported for it: the environment is given, or registered already."""
     path = Path(place)
     if path.is_dir():
-        env = _own_env(path) if env is None else env
         if (path / "agent.safetensors").is_file():
             path = path / "agent.safetensors"
         elif (path / "checkpoints").is_dir():
@@ -41,16 +40,7 @@ def open_agent(place: str | os.PathLike[str], env: Any = None) -> Any:
             raise InputError(f"{place}: holds neither agent.safetensors nor checkpoints")
     elif not path.exists():
         raise InputError(f"{place}: there is no such file or run directory")
-    return load(path, env)
-
-
-def _own_env(run: Path) -> str | None:
-    """`module:Id` of a run, which says who registers the environment; other ids the agent knows."""
-    if not (run / "config.json").is_file():
-        return None
-    config = read_json(run / "config.json")
-    name = config.get("env") if isinstance(config, dict) else None
-    return name if isinstance(name, str) and ":" in name else None
+    return resume(path, env) if path.name.startswith("step-") else load(path, env)
 
 
 def explain_agent(agent: Any, obs: Any, policy: Policy | str | None = None) -> Explanation:

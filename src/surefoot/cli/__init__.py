@@ -6,7 +6,8 @@ import importlib
 import os
 import sys
 
-from surefoot.errors import SurefootError, unknown
+from surefoot import compile_cache
+from surefoot.errors import InputError, SurefootError, unknown
 
 COMMANDS = {
     "train": "train an agent on a Gymnasium environment; stop and resume at any time",
@@ -18,23 +19,23 @@ COMMANDS = {
     "sweep": "train over a grid of settings and seeds",
     "demo": "see the sure path being taken: a small run of the main experiment",
 }
+CACHE = "--compile-cache"
 INTERRUPTED = 130
 
 
 def main(words: list[str] | None = None) -> int:
     """0 done, 1 failed, 2 wrong use or input, 3 a run had to stop, 130 interrupted."""
-    words = sys.argv[1:] if words is None else words
-    if not words or words[0] in ("-h", "--help"):
-        print(_help())
-        return 0 if words else 2
-    if words[0] == "--version":
-        from surefoot import __version__
-
-        print(f"surefoot {__version__}")
-        return 0
-    if os.getcwd() not in sys.path:  # where `module:Id` of one's own is looked for, last of all
-        sys.path.append(os.getcwd())
+    words = list(sys.argv[1:] if words is None else words)
     try:
+        _choose_cache(words)
+        if not words or words[0] in ("-h", "--help"):
+            print(_help())
+            return 0 if words else 2
+        if words[0] == "--version":
+            from surefoot import __version__
+
+            print(f"surefoot {__version__}")
+            return 0
         if words[0] not in COMMANDS:
             raise unknown("command", words[0], COMMANDS)
         return importlib.import_module(f"surefoot.cli.{words[0]}").main(words[1:])
@@ -49,6 +50,18 @@ def main(words: list[str] | None = None) -> int:
         return 1
 
 
+def _choose_cache(words: list[str]) -> None:
+    """Take `--compile-cache off` or `--compile-cache DIR` out of the words, before JAX starts."""
+    for i, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name == CACHE:
+            if not equals and i + 1 == len(words):
+                raise InputError(f"{CACHE} needs off, or a directory")
+            compile_cache.configure(value if equals else words[i + 1])
+            del words[i : i + (1 if equals else 2)]
+            return
+
+
 def _help() -> str:
     width = max(map(len, COMMANDS))
     lines = [f"  {name:<{width}}  {text}" for name, text in COMMANDS.items()]
@@ -61,12 +74,21 @@ def _help() -> str:
             *lines,
             "",
             "surefoot COMMAND --help shows the options of a command and their defaults.",
+            f"{CACHE} off, or a directory: where compiled programs are kept between runs",
+            f"(by default {_shown(compile_cache.default_directory())}).",
             "Exit codes: 0 done, 1 failed, 2 wrong use or input, 3 a run had to stop, "
             "130 interrupted.",
         ]
     )
 
 
+def _shown(path: object) -> str:
+    home = os.path.expanduser("~")
+    return str(path).replace(home, "~", 1) if len(home) > 1 else str(path)
+
+
 def run() -> None:
-    """The installed script."""
+    """The installed script. Python itself must not look for modules in the working directory, in
+    worker processes neither."""
+    os.environ.setdefault("PYTHONSAFEPATH", "1")
     sys.exit(main())

@@ -13,7 +13,7 @@ from surefoot.errors import InputError
 
 
 @dataclass(frozen=True)
-class Options:
+class CompareOptions:
     file: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = None
     """CSV or Parquet, one column of returns per policy, portfolio or strategy."""
     columns: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Options:
 
 def main(words: list[str]) -> int:
     text = "Compare columns of returns by first- and second-order stochastic dominance."
-    options = parse(Options, words, "surefoot compare", text)
+    options = parse(CompareOptions, words, "surefoot compare", text)
     if options.file is None:
         raise InputError("compare: name a CSV or Parquet file (surefoot compare --help)")
     from surefoot.comparison import compare_file

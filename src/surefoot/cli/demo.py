@@ -13,12 +13,11 @@ from surefoot.cli.options import parse
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from surefoot.paper.risky_cliff import Results
-    from surefoot.runs.directory import RunDir
+    from surefoot.paper.risky_cliff import CliffResults
 
 
 @dataclass(frozen=True)
-class Options:
+class DemoOptions:
     trials: int = 16
     """Independent trials of each policy."""
     episodes: int = 300
@@ -30,14 +29,14 @@ class Options:
 
 
 def main(words: list[str]) -> int:
-    options = parse(Options, words, "surefoot demo", "A small run of the main experiment.")
+    options = parse(DemoOptions, words, "surefoot demo", "A small run of the main experiment.")
     from rich.console import Console
 
-    from surefoot.paper.risky_cliff import Config, Results, run
+    from surefoot.paper.risky_cliff import EXPERIMENT, RiskyCliffConfig
     from surefoot.paper.risky_cliff.figures import label_of
     from surefoot.runs.directory import RunDir
 
-    config = Config(
+    config = RiskyCliffConfig(
         trials=options.trials,
         episodes=options.episodes,
         seed=options.seed,
@@ -53,13 +52,12 @@ def main(words: list[str]) -> int:
         f"same greedy target is learned ({options.trials} trials, {options.episodes} episodes)."
     )
     begin = time.monotonic()
-    run(config, options.out, existing="overwrite")
-    directory = RunDir.open(options.out)
-    results = Results(config, directory)
+    EXPERIMENT.run(config, options.out, existing="overwrite")
+    results = EXPERIMENT.results(RunDir.open(options.out))
     console.print(table(results))
     for policy in ("ssd", "cvar:0.25"):
         console.print(f"\n{label_of(policy)}, path of the first trial without exploration:")
-        console.print(drawn_path(results, directory, policy), highlight=False, markup=False)
+        console.print(drawn_path(results, policy), highlight=False, markup=False)
     console.print(
         f"\nFigures, tables and summary.json are in {options.out} "
         f"({time.monotonic() - begin:.0f} s; the full experiment: surefoot reproduce risky-cliff)"
@@ -67,7 +65,7 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def table(results: Results) -> Table:
+def table(results: CliffResults) -> Table:
     from rich.table import Table
 
     from surefoot.paper.risky_cliff.figures import label_of
@@ -83,13 +81,12 @@ def table(results: Results) -> Table:
     return made
 
 
-def drawn_path(results: Results, directory: RunDir, policy: str) -> str:
+def drawn_path(results: CliffResults, policy: str) -> str:
     from surefoot.envs import GreedyPath, draw_path, noisy_states
-    from surefoot.paper.risky_cliff import learned_path
-    from surefoot.paper.risky_cliff.cells import grid_of, mdp_of
 
-    mdp, grid = mdp_of(results.config), grid_of(results.config)
-    path = [int(s) for s in learned_path(directory, results.cell("wgf-mixture", policy).name)]
+    grid = results.config.grid
+    path = [int(s) for s in results.path(results.cell("wgf-mixture", policy))]
     taken = [[a for a in range(4) if grid.move(s, a) == n] for s, n in itertools.pairwise(path)]
     actions = tuple(a[0] for a in taken if a)  # a fall leads nowhere near: it has no arrow
-    return draw_path(grid, GreedyPath(tuple(path), actions, 0.0, True), noisy_states(mdp))
+    walked = GreedyPath(tuple(path), actions, 0.0, True)
+    return draw_path(grid, walked, noisy_states(results.config.mdp))

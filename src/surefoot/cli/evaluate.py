@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from surefoot.cli.options import own_modules, parse
+from surefoot.cli.modules import open_typed
+from surefoot.cli.options import parse
 from surefoot.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,13 +21,14 @@ TEXT = "Let several policies act on what one agent has learned, in the same epis
 
 
 @dataclass(frozen=True)
-class Options:
+class EvaluateOptions:
     agent: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="AGENT_OR_RUN")] = (
         None
     )
     """A saved agent, a run directory of `surefoot train`, or a checkpoint."""
     env: str | None = None
-    """Id of the environment; the agent's own by default."""
+    """Id of the environment; the agent's own by default. One of your own, module:Id, has to be
+    named."""
     policy: tuple[str, ...] = ("ssd", "greedy", "cvar:0.25")
     """Policies, as name, name:value or name:field=value: ssd, ssd:0.01, greedy, cvar:0.25, wang,
     cpw, mean-variance."""
@@ -43,7 +45,7 @@ class Options:
 
 
 def main(words: list[str]) -> int:
-    options = parse(Options, words, "surefoot evaluate", TEXT)
+    options = parse(EvaluateOptions, words, "surefoot evaluate", TEXT)
     if options.agent is None:
         raise InputError("evaluate: name an agent or a run directory (surefoot evaluate --help)")
     if options.seed < 0:
@@ -57,13 +59,13 @@ def main(words: list[str]) -> int:
         policy_named(name)  # before anything is loaded
     if options.out is not None:
         check_directory(options.out)
-    agent = load_any(options.agent, options.env)
-    found = evaluate(
+    agent = open_typed(options.agent, options.env, words)
+    evaluated = evaluate(
         agent, options.policy, env=options.env, episodes=options.episodes, seed=options.seed,
         show=True,
     )  # fmt: skip
-    show(found, options)
-    returns = {one.policy: one.returns for one in found}
+    show(evaluated, options)
+    returns = {one.policy: one.returns for one in evaluated}
     source = f"{options.episodes} episodes with {portable_path(options.agent)}"
     comparison = None
     if len(returns) > 1:
@@ -73,32 +75,11 @@ def main(words: list[str]) -> int:
         )  # fmt: skip
         print(f"\n{comparison}")
     if options.out is not None:
-        _save(options, found, returns, comparison)
+        _save(options, evaluated, returns, comparison)
     return 0
 
 
-def load_any(place: Path, env: str | None) -> Any:
-    """The agent of a file, or of a run directory: as it was at the end, or at its last checkpoint.
-
-    The environment is that of the run, by the name it was given there, unless `env` is one.
-    """
-    from surefoot.agents.loading import load, resume
-    from surefoot.runs.directory import RunDir
-
-    if not place.exists():
-        raise InputError(f"{place}: there is no such file or directory")
-    if place.is_dir():
-        config = RunDir.open(place).read_config()
-        if env is None and not config.get("env_options"):
-            env = config.get("env")
-        own_modules(env)
-        final = place / "agent.safetensors"
-        return load(final, env) if final.is_file() else resume(place, env)
-    own_modules(env)
-    return resume(place, env) if place.name.startswith("step-") else load(place, env)
-
-
-def show(found: tuple[Evaluated, ...], options: Options) -> None:
+def show(evaluated: tuple[Evaluated, ...], options: EvaluateOptions) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -110,13 +91,13 @@ def show(found: tuple[Evaluated, ...], options: Options) -> None:
     table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("policy", "mean return", "deviation", *tails, "steps"):
         table.add_column(column)
-    for one in found:
+    for one in evaluated:
         cells = [str(one.cvar(level, options.seed)) for level in CVAR_LEVELS]
         steps = f"{one.lengths.mean():.4g}"
         table.add_row(one.policy, str(one.mean), f"{one.deviation:.4g}", *cells, steps)
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(table)
-    for one in found:
+    for one in evaluated:
         shares = ", ".join(
             f"{name.replace('_', '-')} {share:.1%}" for name, share in one.decided.items()
         )
@@ -124,7 +105,10 @@ def show(found: tuple[Evaluated, ...], options: Options) -> None:
 
 
 def _save(
-    options: Options, found: tuple[Evaluated, ...], returns: Any, comparison: Comparison | None
+    options: EvaluateOptions,
+    evaluated: tuple[Evaluated, ...],
+    returns: Any,
+    comparison: Comparison | None,
 ) -> None:
     from surefoot.comparison import write_returns
     from surefoot.runs.files import portable_path
@@ -139,7 +123,7 @@ def _save(
                 **{f"cvar_{a:g}": one.cvar(a, options.seed).as_dict() for a in CVAR_LEVELS},
                 "steps": float(one.lengths.mean()), "decided_by": one.decided,
             }
-            for one in found
+            for one in evaluated
         },
     }  # fmt: skip
     if comparison is None:  # one policy: nothing to compare

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from surefoot.cli.modules import open_typed
 from surefoot.cli.options import parse
 from surefoot.errors import InputError
 
@@ -19,7 +20,7 @@ MOST = 400  # particles that stand for columns of unequal lengths
 
 
 @dataclass(frozen=True)
-class Options:
+class ExplainOptions:
     agent: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="AGENT_OR_RUN")] = (
         None
     )
@@ -29,7 +30,8 @@ class Options:
     state: int | None = None
     """The same for a state, as a number."""
     env: str | None = None
-    """Gymnasium id of the environment, where the file does not know it."""
+    """Id of the environment; the agent's own by default. One of your own, module:Id, has to be
+    named."""
     policy: str | None = None
     """Decide by this one instead of the agent's evaluation policy: ssd:5e-4, cvar:0.25."""
     returns: Path | None = None
@@ -41,7 +43,7 @@ class Options:
 
 
 def main(words: list[str]) -> int:
-    options = parse(Options, words, "surefoot explain", ABOUT)
+    options = parse(ExplainOptions, words, "surefoot explain", ABOUT)
     if (options.agent is None) == (options.returns is None):
         raise InputError(
             "explain: name an agent's file or run directory, or --returns FILE "
@@ -49,7 +51,7 @@ def main(words: list[str]) -> int:
         )
     if options.obs is not None and options.state is not None:
         raise InputError("explain: give --obs or --state, not both")
-    explanation, title = _of_returns(options) if options.returns else _of_agent(options)
+    explanation, title = _of_returns(options) if options.returns else _of_agent(options, words)
     from surefoot.plots import draw_decision, render
     from surefoot.runs.files import atomic_write
 
@@ -60,21 +62,21 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def _of_agent(options: Options) -> tuple[Any, str]:
-    from surefoot.agents.opening import env_of, explain_agent, initial_obs, open_agent, read_obs
+def _of_agent(options: ExplainOptions, words: list[str]) -> tuple[Any, str]:
+    from surefoot.agents.opening import env_of, explain_agent, initial_obs, read_obs
 
     assert options.agent is not None
-    agent = open_agent(options.agent, options.env)
-    given = str(options.state) if options.state is not None else options.obs
-    obs = initial_obs(agent, options.seed) if given is None else read_obs(given, agent)
+    agent = open_typed(options.agent, options.env, words)
+    text = str(options.state) if options.state is not None else options.obs
+    obs = initial_obs(agent, options.seed) if text is None else read_obs(text, agent)
     explanation = explain_agent(agent, obs, options.policy)
     spec = getattr(env_of(agent), "spec", None)
     where = f"{spec.id}, " if spec else ""
-    first = f" (the first, seed {options.seed})" if given is None else ""
+    first = f" (the first, seed {options.seed})" if text is None else ""
     return explanation, f"{where}observation {_shown(obs)}{first}, decided by {explanation.policy}"
 
 
-def _of_returns(options: Options) -> tuple[Any, str]:
+def _of_returns(options: ExplainOptions) -> tuple[Any, str]:
     import jax
     import numpy as np
 

@@ -8,8 +8,6 @@ names in the file are those of the command line.
 from __future__ import annotations
 
 import dataclasses
-import os
-import sys
 import tomllib
 import types
 import typing
@@ -20,15 +18,25 @@ from typing import Any, Literal, TypeVar, Union
 import tyro
 
 from surefoot.errors import InputError, unknown
-from surefoot.runs.files import toml_value
+from surefoot.runs.files import toml_text
 
-Options = TypeVar("Options")
+Chosen = TypeVar("Chosen")
 TRUE, FALSE = ("true", "True", "1"), ("false", "False", "0")
 
 
-def parse(kind: type[Options], words: list[str], prog: str, description: str) -> Options:
-    """Read `--config FILE.toml` first, then let the other words override it."""
+def parse(
+    kind: type[Chosen],
+    words: list[str],
+    prog: str,
+    description: str,
+    stored: dict[str, Any] | None = None,
+) -> Chosen:
+    """Read `--config FILE.toml` first, then let the other words override it.
+
+    `stored` is what such a file held, for a command that has read it itself.
+    """
     rest, source = take_config(words)
+    base = kind() if stored is None else _fill(kind, stored, "--config")
     own = {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
     rest = _spell_flags(kind, rest)
     rest, printing = (rest, False) if "print_config" in own else _take_flag(rest, "--print-config")
@@ -38,7 +46,7 @@ def parse(kind: type[Options], words: list[str], prog: str, description: str) ->
         description=f"{description} (--config FILE.toml reads options from a file, "
         "--print-config writes them as one.)",
         args=rest,
-        default=kind() if source is None else from_toml(kind, source),
+        default=base if source is None else from_toml(kind, source),
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
     )
     if printing:
@@ -59,16 +67,14 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not a TOML file ({error})") from None
 
 
-def from_toml(kind: type[Options], path: Path) -> Options:
-    """A dataclass from a file; unknown names and wrong kinds are told by name."""
+def from_toml(kind: type[Chosen], path: Path) -> Chosen:
+    """A dataclass from a file; unknown names and wrong kinds are named."""
     return _fill(kind, read_toml(path), str(path))
 
 
 def to_toml(options: Any) -> str:
     """The dataclass as TOML, flat as on the command line; what is None is left out."""
-    return "".join(
-        f"{name} = {toml_value(value)}\n" for name, value in _flat(options) if value is not None
-    )
+    return toml_text(dict(_flat(options)))
 
 
 def _flat(options: Any) -> Iterator[tuple[str, Any]]:
@@ -86,21 +92,21 @@ def _fill(kind: Any, values: dict[str, Any], where: str) -> Any:
     fields = [f.name for f in dataclasses.fields(kind)]
     inner = {name: type(v) for name in fields if dataclasses.is_dataclass(v := getattr(base, name))}
     made: dict[str, Any] = {}
-    given: dict[str, dict[str, Any]] = {name: {} for name in inner}
+    nested: dict[str, dict[str, Any]] = {name: {} for name in inner}
     for name, value in values.items():
         owner = next((n for n, k in inner.items() if name in _names(k)), None)
         if name in inner:
             if not isinstance(value, dict):
                 raise InputError(f"{where}: {name} must be a table")
-            given[name] |= value
+            nested[name] |= value
         elif name in fields:
             made[name] = _as(hints[name], value, f"{where}: {name}")
         elif owner is not None:
-            given[owner][name] = value
+            nested[owner][name] = value
         else:
             known = [*fields, *(n for k in inner.values() for n in _names(k))]
             raise unknown(f"option in {where}:", name, known)
-    for name, content in given.items():
+    for name, content in nested.items():
         if content:
             made[name] = _fill(inner[name], content, where)
     return dataclasses.replace(base, **made)
@@ -122,8 +128,8 @@ def _converted(hint: Any, value: Any) -> Any:
     """The value in the type of the hint; None if it does not fit."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
-        found = (_converted(kind, value) for kind in inner if kind is not type(None))
-        return next((made for made in found if made is not None), None)
+        fits = (_converted(kind, value) for kind in inner if kind is not type(None))
+        return next((made for made in fits if made is not None), None)
     if origin is Literal:
         return value if value in inner else None
     if origin is tuple and isinstance(value, list):
@@ -161,8 +167,8 @@ def _spell_flags(kind: Any, words: list[str]) -> list[str]:
     for i, word in enumerate(words):
         option, bare = word.replace("_", "-"), "=" not in word
         if bare and option in flags:
-            given = i + 1 < len(words) and words[i + 1] in TRUE + FALSE
-            out += [option] if given else [option, "True"]
+            valued = i + 1 < len(words) and words[i + 1] in TRUE + FALSE
+            out += [option] if valued else [option, "True"]
         elif bare and option.startswith("--no-") and f"--{option[5:]}" in flags:
             out += [f"--{option[5:]}", "False"]
         else:
@@ -184,15 +190,9 @@ def _take_flag(words: list[str], flag: str) -> tuple[list[str], bool]:
     if flag not in words:
         return words, False
     at = words.index(flag)
-    given = words[at + 1] if at + 1 < len(words) and words[at + 1] in TRUE + FALSE else None
-    rest = words[:at] + words[at + (1 if given is None else 2) :]
-    return rest, given not in FALSE
-
-
-def own_modules(env_id: object) -> None:
-    """An environment `module:Id` of your own is looked for in the working directory too."""
-    if isinstance(env_id, str) and ":" in env_id and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    value = words[at + 1] if at + 1 < len(words) and words[at + 1] in TRUE + FALSE else None
+    rest = words[:at] + words[at + (1 if value is None else 2) :]
+    return rest, value not in FALSE
 
 
 def take_config(words: list[str]) -> tuple[list[str], Path | None]:

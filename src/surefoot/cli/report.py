@@ -18,7 +18,7 @@ ABOUT = (
 
 
 @dataclass(frozen=True)
-class Options:
+class ReportOptions:
     run: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN_DIR")] = None
     """Directory of an experiment, a comparison, a training or a sweep, a folder of several of
     these, or a CSV or Parquet file of returns."""
@@ -27,7 +27,7 @@ class Options:
 
 
 def main(words: list[str]) -> int:
-    options = parse(Options, words, "surefoot report", ABOUT)
+    options = parse(ReportOptions, words, "surefoot report", ABOUT)
     if options.run is None:
         raise InputError("report: name a run directory (surefoot report --help)")
     from surefoot.report import report

@@ -11,14 +11,14 @@ from rich.console import Console
 
 from surefoot.cli.options import parse
 from surefoot.errors import unknown
+from surefoot.paper import APART, EXPERIMENTS, experiment_named, run_all
 from surefoot.paper.claims import tally, to_table
-from surefoot.paper.everything import APART, EXPERIMENTS, module_of, run_all
 
 ALL = "every experiment in order; repeat the command to pick up where it stopped"
 
 
 @dataclass(frozen=True)
-class AllOptions:
+class ReproduceAllOptions:
     seed: int = 0
     """Seed of every experiment."""
     trials: int | None = None
@@ -38,7 +38,7 @@ def main(words: list[str]) -> int:
     if words[0] not in known:
         raise unknown("experiment", words[0], known)
     if words[0] == "all":
-        options = parse(AllOptions, words[1:], "surefoot reproduce all", ALL)
+        options = parse(ReproduceAllOptions, words[1:], "surefoot reproduce all", ALL)
         for name in options.only:
             if name not in EXPERIMENTS:
                 raise unknown("experiment", name, EXPERIMENTS)
@@ -48,11 +48,11 @@ def main(words: list[str]) -> int:
 
 
 def run_one(name: str, words: list[str]) -> int:
-    module = module_of(name)
+    experiment = experiment_named(name)
     options: Any = parse(
-        options_of(name, module.Config), words, f"surefoot reproduce {name}", about(name)
+        options_of(name, experiment.config), words, f"surefoot reproduce {name}", about(name)
     )
-    made = module.run(options.config, options.out, existing=options.existing)
+    made = experiment.run(options.config, options.out, existing=options.existing)
     return _finish(made, f"{name}: {about(name)}", options.out)
 
 
@@ -71,7 +71,7 @@ def options_of(name: str, config: type[Any]) -> type[Any]:
     """The experiment's own options and those every experiment has."""
     existing = Literal["error", "resume", "overwrite"]
     return dataclasses.make_dataclass(
-        "Options",
+        "ReproduceOptions",
         [
             ("config", config, dataclasses.field(default_factory=config)),
             ("out", Path, Path("runs") / name),

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import tyro
 
-from surefoot.cli.options import own_modules, parse, read_toml, take_config
+from surefoot.cli.modules import allow_module
+from surefoot.cli.options import parse, read_toml, take_config
 from surefoot.errors import InputError, unknown
 
 TEXT = (
@@ -47,15 +48,15 @@ COMMON: list[tuple[str, Any, Any, str]] = [
     ("on_fault", Literal["stop", "retry"], "stop", "When the environment raises or gives no "
      "number: stop with all that was learned, or go on in a new episode, up to ten times."),
     ("tensorboard", bool, False, "Scalars for TensorBoard too, in the run directory."),
-    ("wandb", str | None, None, "Project of Weights & Biases, told offline; sync it later."),
+    ("wandb", str | None, None, "Project of Weights & Biases, kept offline; sync it later."),
 ]  # fmt: skip
 COMPILED = ("compiled", bool, False, "Run the environment inside the compiled loop, 2 to 3 times "
             "as fast (CartPole-v1 and MountainCar-v0).")  # fmt: skip
 
 
 def main(words: list[str]) -> int:
-    from surefoot.agents.neural import NeuralConfig
-    from surefoot.agents.tabular import TabularConfig
+    from surefoot.agents.neural.config import NeuralConfig
+    from surefoot.agents.tabular.config import TabularConfig
 
     kind = agent_kind(words)
     config_class = TabularConfig if kind == "tabular" else NeuralConfig
@@ -92,24 +93,24 @@ def main(words: list[str]) -> int:
         if "another configuration" in str(error):
             raise InputError(f"{error}; choose another --out, or --existing overwrite") from None
         raise
-    _tell(training, out, agent)
+    _print_summary(training, out, agent)
     return 0
 
 
-def _tell(training: Any, out: Path, agent: Any) -> None:
+def _print_summary(training: Any, out: Path, agent: Any) -> None:
     from surefoot.core.stats import Interval
     from surefoot.runs.directory import RunDir
 
-    found = RunDir.open(out).read_summary()
-    print(f"{training.env}, {training.kind} agent, {training.config.loss}: "
-          f"{agent.num_timesteps:,} steps, {found['episodes']:,} episodes")  # fmt: skip
+    summary = RunDir.open(out).read_summary()
+    print(f"{training.env}, {training.agent} agent, {training.config.loss}: "
+          f"{agent.num_timesteps:,} steps, {summary['episodes']:,} episodes")  # fmt: skip
     for name, text in (
-        ("training_return", f"return of the last {found['last_episodes']} episodes, exploring"),
+        ("training_return", f"return of the last {summary['last_episodes']} episodes, exploring"),
         ("evaluation_return", "return of the evaluation policy"),
     ):
-        if found.get(name):
-            print(f"{text}: {Interval.from_dict(found[name])}")
-    for fault in found["faults"]:
+        if summary.get(name):
+            print(f"{text}: {Interval.from_dict(summary[name])}")
+    for fault in summary["faults"]:
         print(f"went on after: {fault}")
     print(f"agent, logs and checkpoints are in {out}; next: surefoot evaluate {out}, "
           f"surefoot report {out}")  # fmt: skip
@@ -142,7 +143,7 @@ def agent_kind(words: list[str]) -> str:
     if said not in KINDS:
         raise unknown("agent", said, KINDS)
     env_id = _positional(rest) or stored.get("env")
-    own_modules(env_id)
+    allow_module(env_id, words)
     if said != "auto" or not isinstance(env_id, str):
         return "neural" if said == "auto" else said
     from surefoot.envs.making import suited_agent
@@ -176,7 +177,7 @@ def options_of(kind: str, config: type[Any]) -> type[Any]:
     hints, docs = get_type_hints(config, localns={"Policy": str}), field_docs(config)
     rows += [(f.name, hints[f.name], f.default, docs[f.name]) for f in dataclasses.fields(config)]
     fields = [(name, _helped(hint, text), value) for name, hint, value, text in rows]
-    return dataclasses.make_dataclass("Options", fields, frozen=True)
+    return dataclasses.make_dataclass("TrainOptions", fields, frozen=True)
 
 
 def _helped(hint: Any, text: str) -> Any:
@@ -190,8 +191,8 @@ def field_docs(kind: type[Any]) -> dict[str, str]:
     docs: dict[str, str] = {}
     for before, node in zip(tree.body, tree.body[1:], strict=False):
         if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name):
-            told = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-            docs[before.target.id] = str(node.value.value) if told else ""  # type: ignore[attr-defined]
+            text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            docs[before.target.id] = str(node.value.value) if text else ""  # type: ignore[attr-defined]
     return docs
 
 

@@ -1,1 +1,75 @@
-"""The paper's experiments, and the ground they share: run directories, claims, figures."""
+"""The paper's experiments, one module for each section, and what became of its claims.
+
+| module        | of the paper                    | module       | shared                       |
+|---------------|---------------------------------|--------------|------------------------------|
+| `theory`      | figures 1 and 2                 | `claims`     | paper, measured, verdict     |
+| `regression`  | 5.1, moments of a mixture       | `experiment` | the frame of them all        |
+| `ablation`    | appendix, temperature and h     | `mixture`    | data of 5.1 and its ablation |
+| `evaluation`  | 5.2, the returns of a policy    | `fitting`    | particles fitted to samples  |
+| `gym`         | 5.3, control with networks      | `moments`    | probes of dispersion (5.3)   |
+| `gym_choices` | what 5.3 leaves open            |              |                              |
+| `risky_cliff` | 5.4, control under uncertainty  |              |                              |
+
+Each module has its settings (`RegressionConfig`, ...), its `EXPERIMENT` and its `run`. There
+`figures(results)` gives the figures by name; `caption(kind, name)` is the sentence under one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from surefoot.errors import InputError, unknown
+from surefoot.paper.captions import caption
+from surefoot.paper.claims import Claim, write_claims
+from surefoot.runs.directory import RunDir
+from surefoot.runs.progress import progress
+
+if TYPE_CHECKING:
+    from surefoot.paper.experiment import Experiment
+
+__all__ = ["APART", "EXPERIMENTS", "caption", "experiment_named", "run_all"]
+
+# In the order of the paper.
+EXPERIMENTS = {
+    "figures": "figures 1 and 2: dispersion space and three comparisons",
+    "regression": "section 5.1: moments by quantile regression and by the flow",
+    "ablation": "appendix: temperature and step size of the proximal loss",
+    "evaluation": "section 5.2: policy evaluation on the cliff walk",
+    "gym": "section 5.3: WGF against QR with networks on control tasks (about half an hour)",
+    "risky-cliff": "section 5.4: control in the presence of uncertainty",
+}
+# Not of the paper: run by name, not with the others.
+APART = {"gym-choices": "how the settings that section 5.3 leaves open were chosen"}
+MODULES = {"figures": "theory"}  # where the module is not called as the experiment
+
+
+def experiment_named(name: str) -> Experiment:
+    """Imported on use: the list of experiments loads none of them."""
+    if name not in EXPERIMENTS | APART:
+        raise unknown("experiment", name, EXPERIMENTS | APART)
+    module = MODULES.get(name, name.replace("-", "_"))
+    experiment: Experiment = importlib.import_module(f"surefoot.paper.{module}").EXPERIMENT
+    return experiment
+
+
+def run_all(
+    out: Path, *, seed: int = 0, trials: int | None = None, only: tuple[str, ...] = ()
+) -> list[Claim]:
+    """Run what is not complete yet; an interrupted call continues when it is repeated."""
+    chosen = [name for name in EXPERIMENTS if not only or name in only]
+    if not chosen:
+        raise InputError(f"nothing to run: there is {', '.join(EXPERIMENTS)}")
+    claims: list[Claim] = []
+    with progress(len(chosen), "all experiments", unit="experiments") as task:
+        for name in chosen:
+            experiment = experiment_named(name)
+            config = experiment.config(seed=seed)
+            if trials is not None:
+                config = replace(config, trials=trials)
+            claims += experiment.run(config, out / name, existing="resume")
+            task.advance()
+            write_claims(RunDir(out), claims)
+    return claims

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from surefoot.core.stats import Interval
@@ -99,9 +98,9 @@ def checked(claims: Iterable[Claim]) -> tuple[Claim, ...]:
 def tally(claims: Sequence[Claim]) -> str:
     """ "5 claims: 3 reproduced, 1 partly, 1 not testable"."""
     counts: Counter[str] = Counter(claim.verdict for claim in claims)
-    found = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+    parts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
     plural = "claim" if len(claims) == 1 else "claims"
-    return f"{len(claims)} {plural}" + (f": {found}" if found else "")
+    return f"{len(claims)} {plural}" + (f": {parts}" if parts else "")
 
 
 def to_json(claims: Iterable[Claim]) -> dict[str, Any]:
@@ -121,11 +120,11 @@ def from_json(content: Any, source: object = "claims") -> tuple[Claim, ...]:
         raise InputError(f"{source}: {error}") from None
 
 
-def write_claims(run: RunDir, claims: Iterable[Claim]) -> Path:
-    """Store the table of claims as JSON and as Markdown."""
+def write_claims(run: RunDir, claims: Iterable[Claim]) -> None:
+    """Store the table of claims as claims.json and claims.md."""
     claims = tuple(claims)
     atomic_write(run.path / "claims.md", to_markdown(claims).encode())
-    return atomic_write(run.path / "claims.json", json_bytes(to_json(claims)))
+    atomic_write(run.path / "claims.json", json_bytes(to_json(claims)))
 
 
 def read_claims(run: RunDir) -> tuple[Claim, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 from surefoot.core.losses import midpoints, quantile_huber_slope
 from surefoot.core.particles import quantile
 from surefoot.core.stats import Interval, mean_interval
-from surefoot.paper.mixture import Trials
+from surefoot.paper.mixture import SampledTrials
 from surefoot.transport import proximal_step
 
 TOLERANCE = 5e-5
@@ -35,7 +35,7 @@ class Fit(NamedTuple):
 
 
 def fit_quantiles(
-    trials: Trials,
+    trials: SampledTrials,
     *,
     steps: int = 5000,
     first: float = 0.5,
@@ -73,7 +73,7 @@ def _fit_quantiles(
 
 
 def fit_flow(
-    trials: Trials,
+    trials: SampledTrials,
     transport: str,
     *,
     step_size: float = 1.0,

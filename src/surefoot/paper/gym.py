@@ -8,8 +8,8 @@ with a margin fixed beforehand as a share of each environment's range of returns
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,21 +17,24 @@ import numpy as np
 from surefoot.agents.neural import NeuralConfig
 from surefoot.core.stats import equivalence, interquartile_mean, iqm_interval, mean_interval, welch
 from surefoot.errors import InputError, unknown
-from surefoot.paper.claims import Claim, Verdict, write_claims
+from surefoot.paper.claims import Claim, Verdict
+from surefoot.paper.experiment import Experiment, Tables
 from surefoot.paper.moments import CONTENDERS, measure_all
-from surefoot.plots import legend, new_figure, save_figure, style
-from surefoot.runs.directory import Existing, RunDir
+from surefoot.plots import label, legend, legend_below, new_figure, style, styles
+from surefoot.plots.styles import GREY
 from surefoot.runs.progress import progress
-from surefoot.training.trials import Trial, TrialResult, run_trials
+from surefoot.training.train import Training
+from surefoot.training.trials import run_trials
 
 if TYPE_CHECKING:
-    import polars
+    from matplotlib.figure import Figure
 
 LOSSES = ("qr", "wgf")
 FLOOR = 0.05  # share of the way to solved below which nothing was learned
+PARTS = {"arms": "reward noise (arms)", "fork": "noise behind a fork"}  # of the moments
 
 
-class Task(NamedTuple):
+class GymTask(NamedTuple):
     """An environment, and the returns that count as nothing learned and as solved."""
 
     env_id: str
@@ -41,9 +44,9 @@ class Task(NamedTuple):
 
 
 TASKS = {
-    "mountain-car": Task("MountainCar-v0", -200.0, -110.0, True),
-    "cart-pole": Task("CartPole-v1", 22.0, 475.0, True),
-    "lunar-lander": Task("LunarLander-v3", -180.0, 200.0, False),
+    "mountain-car": GymTask("MountainCar-v0", -200.0, -110.0, True),
+    "cart-pole": GymTask("CartPole-v1", 22.0, 475.0, True),
+    "lunar-lander": GymTask("LunarLander-v3", -180.0, 200.0, False),
 }
 
 
@@ -57,7 +60,7 @@ def check_tasks(tasks: tuple[str, ...], steps: tuple[int, ...]) -> None:
 
 
 @dataclass(frozen=True)
-class Config:
+class GymConfig:
     """WGF against QR with networks on three control tasks (section 5.3)."""
 
     tasks: tuple[str, ...] = ("mountain-car", "cart-pole", "lunar-lander")
@@ -104,51 +107,6 @@ class Config:
             raise InputError("margin must be positive; moments and workers not negative")
 
 
-def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
-    """Train, test, draw; a resumed run keeps the tasks that are done."""
-    most = max(count_trials(config, task, config.solving) for task in config.tasks)
-    seeds = list(range(config.seed, config.seed + max(config.trials, most)))
-    run_dir = RunDir.create(out, config, kind="gym", seeds=seeds, existing=existing)
-    claims, summary = [], {}
-    frames: dict[str, polars.DataFrame] = {}
-    for task, steps in zip(config.tasks, config.steps, strict=True):
-        frames[task] = _table(run_dir, f"{task}", config, task, steps, solving=False)
-        claim, facts = judge(config, task, frames[task])
-        claims.append(claim)
-        if config.solving and not facts["solved_by"]:
-            wide = _table(run_dir, f"{task}-exploring", config, task, 2 * steps, solving=True)
-            frames[f"{task}-exploring"] = wide
-            claim, facts["exploring"] = judge(config, task, wide, made_for_it=True)
-            claims.append(claim)
-        summary[task] = facts
-    save_figure(draw(frames), run_dir, "returns")
-    if config.moments:
-        claim, found = second_moments(config, run_dir)
-        claims.append(claim)
-        summary["moments"] = found
-    run_dir.write_summary(summary)
-    write_claims(run_dir, claims)
-    run_dir.mark_complete()
-    return claims
-
-
-def _table(
-    run_dir: RunDir, name: str, config: Config, task: str, steps: int, solving: bool
-) -> polars.DataFrame:
-    """One row per evaluation of each trial; a trial is on disk as soon as it is done."""
-    trials = make_trials(config, task, steps, solving)
-    own = [f"{name}.{trial.config.loss}-{trial.seed}" for trial in trials]
-    missing = [i for i, table in enumerate(own) if not run_dir.has_table(table)]
-    workers = config.workers or None
-    for k, result in run_trials(
-        [trials[i] for i in missing], workers=workers, description=f"{name}"
-    ):
-        run_dir.write_table(_columns(result), own[missing[k]])
-    import polars
-
-    return polars.concat([run_dir.read_table(table) for table in own])
-
-
 # Settings under which a task is solved that the paper's do not solve, as far as they differ: for
 # MountainCar those of rl-baselines3-zoo; for the others a learning rate that falls to nothing over
 # the run, without which the policy now and then falls back, and an h and a bound on the gradient
@@ -171,12 +129,17 @@ EXPLORING = 0.2  # share of the steps over which exploration falls from 1, in th
 TIMES = {"cart-pole": 2}  # a run is short, and one that fails now and then outweighs nine others
 
 
-def count_trials(config: Config, task: str, solving: bool) -> int:
+def count_trials(config: GymConfig, task: str, solving: bool) -> int:
     """Trials of each loss."""
     return config.solving_trials * TIMES.get(task, 1) if solving else config.trials
 
 
-def make_trials(config: Config, task: str, steps: int, solving: bool) -> list[Trial]:
+def seeds_of(config: GymConfig) -> list[int]:
+    most = max(count_trials(config, task, config.solving) for task in config.tasks)
+    return list(range(config.seed, config.seed + max(config.trials, most)))
+
+
+def make_trials(config: GymConfig, task: str, steps: int, solving: bool) -> list[Training]:
     about = TASKS[task]
     own: dict[str, Any] = {
         "particles": config.particles, "target_period": config.target_period,
@@ -189,48 +152,151 @@ def make_trials(config: Config, task: str, steps: int, solving: bool) -> list[Tr
             own["learning_rate_steps"] = steps
     every = steps // config.evaluations
     return [
-        Trial(
-            about.env_id, NeuralConfig(loss=loss, **own), config.seed + k,
-            every * config.evaluations, every, 10, config.compiled and about.compiled,
+        Training(
+            about.env_id, NeuralConfig(loss=loss, **own), every * config.evaluations,
+            config.seed + k, config.compiled and about.compiled, eval_every=every,
         )
         for loss in LOSSES
         for k in range(count_trials(config, task, solving))
     ]  # fmt: skip
 
 
-def _columns(result: TrialResult) -> dict[str, Any]:
-    size = len(result.steps)
+# --- training ----------------------------------------------------------------------------
+
+
+def measure(config: GymConfig, tables: Tables) -> None:
+    """Train what is missing; where neither loss solves a task, once more with settings for it."""
+    for task in config.tasks:
+        train(config, tables, task, solving=False)
+        if config.solving and not solved_by(read_curves(config, tables, task, False), task):
+            train(config, tables, task, solving=True)
+    if config.moments and "moments" not in tables:
+        tables.write("moments", _moments(config))
+
+
+def _setup(config: GymConfig, task: str, solving: bool) -> dict[str, Training]:
+    """The trials of a task by the names of their tables."""
+    steps = dict(zip(config.tasks, config.steps, strict=True))[task] * (2 if solving else 1)
+    trials = make_trials(config, task, steps, solving)
+    name = f"{task}-exploring" if solving else task
+    return {f"{name}.{trial.config.loss}-{trial.seed}": trial for trial in trials}
+
+
+def train(config: GymConfig, tables: Tables, task: str, solving: bool) -> None:
+    """One row per evaluation of each trial; a trial is on disk as soon as it is done."""
+    missing = {n: t for n, t in _setup(config, task, solving).items() if n not in tables}
+    names = list(missing)
+    for k, result in run_trials(
+        list(missing.values()),
+        workers=config.workers or None,
+        description=f"{task}-exploring" if solving else task,
+    ):
+        size = len(result.steps)
+        columns = {
+            "loss": [result.training.config.loss] * size,
+            "seed": [result.training.seed] * size,
+            "step": [int(step) for step in result.steps],
+            "return": [float(returns.mean()) for returns in result.returns],
+        }
+        tables.write(names[k], columns)
+
+
+def _moments(config: GymConfig) -> dict[str, list[Any]]:
+    with progress(len(CONTENDERS) * config.moments, "second moments", "agents") as bar:
+        rows = []
+        for row in measure_all(list(CONTENDERS), config.moments, workers=config.workers or None):
+            rows.append(row)
+            bar.advance()
+    rows.sort(key=lambda row: (list(CONTENDERS).index(row.name), row.seed))
+    names = ("name", "seed", "arms", "fork", "mean_error")
+    return {name: [getattr(row, name) for row in rows] for name in names}
+
+
+# --- results -----------------------------------------------------------------------------
+
+
+class Curves(NamedTuple):
+    """The evaluations of one loss on one task."""
+
+    steps: np.ndarray  # [E]
+    returns: np.ndarray  # [trials, E]
+
+    @property
+    def scores(self) -> np.ndarray:
+        """Mean return over the last fifth of the evaluations, one per trial."""
+        return self.returns[:, -max(1, self.returns.shape[1] // 5) :].mean(axis=1)
+
+
+def read_curves(config: GymConfig, tables: Tables, task: str, solving: bool) -> dict[str, Curves]:
+    own: dict[str, list[Any]] = {loss: [] for loss in LOSSES}
+    for name, trial in _setup(config, task, solving).items():
+        own[trial.config.loss].append(tables[name].sort("step"))
     return {
-        "loss": [result.trial.config.loss] * size,
-        "seed": [result.trial.seed] * size,
-        "step": [int(step) for step in result.steps],
-        "return": [float(returns.mean()) for returns in result.returns],
+        loss: Curves(frames[0]["step"].to_numpy(), np.stack([f["return"] for f in frames]))
+        for loss, frames in own.items()
     }
 
 
-def curves(frame: polars.DataFrame, loss: str) -> tuple[np.ndarray, np.ndarray]:
-    """Steps `[E]` and evaluation returns `[trials, E]`."""
-    own = frame.filter(frame["loss"] == loss).sort("seed", "step")
-    steps = own["step"].unique().sort().to_numpy()
-    return steps, own["return"].to_numpy().reshape(-1, len(steps))
+def solved_by(curves: Mapping[str, Curves], task: str) -> list[str]:
+    return [loss for loss, own in curves.items() if own.scores.mean() >= TASKS[task].solved]
 
 
-def _scores(frame: polars.DataFrame, loss: str) -> np.ndarray:
-    """Mean return over the last fifth of the evaluations, one per trial."""
-    _, returns = curves(frame, loss)
-    return returns[:, -max(1, returns.shape[1] // 5) :].mean(axis=1)
+@dataclass(frozen=True)
+class GymResults:
+    config: GymConfig
+    curves: Mapping[str, Mapping[str, Curves]]
+    """By task, `-exploring` at its end where the settings are made for it, and by loss."""
+    moments: Mapping[str, Mapping[str, np.ndarray]]
+    """By loss and part, one value per seed; empty where they were left out."""
+
+    @classmethod
+    def read(cls, config: GymConfig, tables: Tables) -> GymResults:
+        curves = {}
+        for task in config.tasks:
+            curves[task] = read_curves(config, tables, task, solving=False)
+            if config.solving and not solved_by(curves[task], task):
+                curves[f"{task}-exploring"] = read_curves(config, tables, task, solving=True)
+        moments = {}
+        if config.moments:
+            table = tables["moments"]
+            for name in CONTENDERS:
+                rows = table.filter(table["name"] == name)
+                moments[name] = {part: rows[part].to_numpy() for part in (*PARTS, "mean_error")}
+        return cls(config, curves, moments)
+
+    def summary(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {}
+        for name, curves in self.curves.items():
+            task, exploring = name.removesuffix("-exploring"), name.endswith("-exploring")
+            own = judge(self.config, task, curves, made_for_it=exploring)[1]
+            facts[task] = facts[task] | {"exploring": own} if exploring else own
+        if self.moments:
+            facts["moments"] = {
+                name: {part: float(values.mean()) for part, values in parts.items()}
+                for name, parts in self.moments.items()
+            }
+        return facts
+
+
+def verdicts(results: GymResults) -> list[Claim]:
+    claims = [
+        judge(results.config, name.removesuffix("-exploring"), curves,
+              made_for_it=name.endswith("-exploring"))[0]
+        for name, curves in results.curves.items()
+    ]  # fmt: skip
+    return claims + ([moments_claim(results)] if results.moments else [])
 
 
 def judge(
-    config: Config, task: str, frame: polars.DataFrame, made_for_it: bool = False
+    config: GymConfig, task: str, curves: Mapping[str, Curves], made_for_it: bool = False
 ) -> tuple[Claim, dict[str, Any]]:
     """The claim "WGF matches QR" on one task, at the paper's settings or at ours for the task."""
     about = TASKS[task]
-    qr, wgf = (_scores(frame, loss) for loss in LOSSES)
+    qr, wgf = (curves[loss].scores for loss in LOSSES)
     margin = config.margin * (about.solved - about.poor)
     same = equivalence(wgf, qr, margin, paired=False)
     apart = welch(wgf, qr)
-    solved = [n for n, s in zip(LOSSES, (qr, wgf), strict=True) if s.mean() >= about.solved]
+    solved = solved_by(curves, task)
     verdict: Verdict
     floor = about.poor + FLOOR * (about.solved - about.poor)
     if max(qr.mean(), wgf.mean()) <= floor:  # equal, but there is nothing to be equal in
@@ -269,31 +335,12 @@ def judge(
     return claim, facts
 
 
-def second_moments(config: Config, run_dir: RunDir) -> tuple[Claim, dict[str, Any]]:
+def moments_claim(results: GymResults) -> Claim:
     """Not a claim of the paper: what its loss cannot learn, and the remedy."""
-    if not run_dir.has_table("moments"):
-        total = len(CONTENDERS) * config.moments
-        with progress(total, "second moments", "agents") as bar:
-            found = []
-            for one in measure_all(
-                list(CONTENDERS), config.moments, workers=config.workers or None
-            ):
-                found.append(one)
-                bar.advance()
-        found.sort(key=lambda one: (list(CONTENDERS).index(one.name), one.seed))
-        names = ("name", "seed", "arms", "fork", "mean_error")
-        run_dir.write_table({n: [getattr(one, n) for one in found] for n in names}, "moments")
-    frame = run_dir.read_table("moments")
-    facts = {
-        name: {
-            part: frame.filter(frame["name"] == name)[part].to_numpy().mean()
-            for part in ("arms", "fork", "mean_error")
-        }
-        for name in CONTENDERS
-    }
-    learned = [n for n, f in facts.items() if min(f["arms"], f["fork"]) > 0.7]
-    blind = [n for n, f in facts.items() if max(f["arms"], f["fork"]) < 0.3]
-    claim = Claim(
+    means = {n: [parts[part].mean() for part in PARTS] for n, parts in results.moments.items()}
+    learned = [name for name, shares in means.items() if min(shares) > 0.7]
+    blind = [name for name, shares in means.items() if max(shares) < 0.3]
+    return Claim(
         id="gym/second-moment",
         section="5.3",
         paper="Two accurate moments are what the dominance policy needs (section 5.1).",
@@ -301,39 +348,94 @@ def second_moments(config: Config, run_dir: RunDir) -> tuple[Claim, dict[str, An
         verdict="not testable",
         reason="not claimed for networks; measured as learned over true standard deviation",
         intervals={
-            f"{name}: fork": mean_interval(frame.filter(frame["name"] == name)["fork"].to_numpy())
-            for name in CONTENDERS
-            if config.moments > 1
+            f"{name}: fork": mean_interval(parts["fork"])
+            for name, parts in results.moments.items()
+            if results.config.moments > 1
         },
     )
-    return claim, facts
 
 
-def draw(frames: dict[str, polars.DataFrame]) -> Any:
+# --- figures -----------------------------------------------------------------------------
+
+
+def figures(results: GymResults) -> dict[str, Figure]:
+    drawn = {"returns": draw_returns(results), "scores": draw_scores(results)}
+    return drawn | ({"second-moments": draw_moments(results)} if results.moments else {})
+
+
+def _solved(name: str) -> tuple[str, float]:
+    """The title of a task's panel, and the return that counts as solved."""
+    task = TASKS[name.removesuffix("-exploring")]
+    return task.env_id + (", made for the task" if "exploring" in name else ""), task.solved
+
+
+def draw_returns(results: GymResults) -> Figure:
     """All trials thin, their interquartile mean thick."""
-    columns = min(len(frames), 3)
-    rows = -(-len(frames) // columns)
+    columns = min(len(results.curves), 3)
+    rows = -(-len(results.curves) // columns)
     figure, axes = new_figure(
         rows, columns, size=(4.6 * columns, 3.7 * rows), title="Evaluation return: all trials, IQM"
     )
-    for ax in np.ravel(axes)[len(frames) :]:
+    for ax in np.ravel(axes)[len(results.curves) :]:
         ax.set_visible(False)
-    for ax, (name, frame) in zip(np.ravel(axes), frames.items(), strict=False):
-        for loss in LOSSES:
+    for ax, (name, curves) in zip(np.ravel(axes), results.curves.items(), strict=False):
+        for loss, own in curves.items():
             look = style(loss)
-            steps, returns = curves(frame, loss)
-            for curve in returns:
-                ax.plot(steps, curve, color=look.color, alpha=0.3, linewidth=0.8)
-            middle = [interquartile_mean(column) for column in returns.T]
+            for each in own.returns:
+                ax.plot(own.steps, each, color=look.color, alpha=0.3, linewidth=0.8)
+            middle = [interquartile_mean(column) for column in own.returns.T]
             ax.plot(
-                steps, middle, color=look.color, linestyle=look.linestyle, linewidth=2.4,
+                own.steps, middle, color=look.color, linestyle=look.linestyle, linewidth=2.4,
                 marker=look.marker, markevery=4, label=loss.upper(),
             )  # fmt: skip
-        task = TASKS[name.removesuffix("-exploring")]
-        ax.axhline(task.solved, color="#6E6E6E", linewidth=1.0, linestyle=(0, (1, 2)))
-        ax.set_title(task.env_id + (", made for the task" if "exploring" in name else ""))
-        ax.set_xlabel("environment steps")
+        title, solved = _solved(name)
+        ax.axhline(solved, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)))
+        label(ax, title, "environment steps")
         legend(ax)
     for ax in np.ravel(axes)[::columns]:
-        ax.set_ylabel("return of ten greedy episodes\n(dotted: solved)")
+        label(ax, y="return of ten greedy episodes\n(dotted: solved)")
     return figure
+
+
+def draw_scores(results: GymResults) -> Figure:
+    count = len(results.curves)
+    figure, axes = new_figure(1, count, size=(3.6 * count, 2.6))
+    for ax, (name, curves) in zip(np.ravel(axes), results.curves.items(), strict=True):
+        title, solved = _solved(name)
+        for row, (loss, own) in enumerate(curves.items()):
+            look = style(loss)
+            ax.plot(own.scores, np.full(len(own.scores), row), look.marker, color=look.color)
+        ax.axvline(solved, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)))
+        ax.set_yticks(range(len(curves)), [loss.upper() for loss in curves])
+        ax.set_ylim(len(curves) - 0.5, -0.5)
+        ax.set_title(title, fontsize=9)
+        label(ax, x="final return (dotted: solved)")
+    return figure
+
+
+def draw_moments(results: GymResults) -> Figure:
+    figure, ax = new_figure(size=(7.5, 1.4 + 0.45 * len(results.moments)))
+    looks, names = styles(PARTS.values()), list(results.moments)
+    for i, (part, text) in enumerate(PARTS.items()):
+        values = [results.moments[name][part].mean() for name in names]
+        ax.barh(np.arange(len(names)) + (i - 0.5) * 0.38, values, 0.36, color=looks[text].color,
+                label=text)  # fmt: skip
+    ax.axvline(1.0, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)))
+    ax.set_yticks(range(len(names)), names)
+    ax.invert_yaxis()
+    label(ax, x="learned over true standard deviation (dotted: right)")
+    legend_below(figure, ax)
+    return figure
+
+
+EXPERIMENT = Experiment(
+    "gym",
+    GymConfig,
+    measure,
+    GymResults.read,
+    GymResults.summary,
+    verdicts,
+    figures,
+    seeds_of,
+)
+run = EXPERIMENT.run

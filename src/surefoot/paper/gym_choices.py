@@ -9,23 +9,30 @@ default: at the chosen point no trial of the experiment learned it, so it has no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from surefoot.agents.neural import NeuralConfig
 from surefoot.core.stats import mean_interval
 from surefoot.errors import InputError
-from surefoot.paper.claims import Claim, write_claims
+from surefoot.paper.claims import Claim
+from surefoot.paper.experiment import Experiment, Tables
 from surefoot.paper.gym import TASKS, check_tasks
-from surefoot.plots import legend, new_figure, save_figure, style
-from surefoot.runs.directory import Existing, RunDir
-from surefoot.training.trials import Trial, run_trials
+from surefoot.plots import label, legend, new_figure, style
+from surefoot.plots.styles import GREY
+from surefoot.training.train import Training
+from surefoot.training.trials import run_trials
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EVALUATIONS = 20
 
 
-class Setting(NamedTuple):
+class GymSetting(NamedTuple):
     """A point of the ablation."""
 
     loss: str
@@ -45,7 +52,7 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Config:
+class GymChoicesConfig:
     """Target period, h, gradient clipping and training length of the control experiment."""
 
     tasks: tuple[str, ...] = ("cart-pole", "lunar-lander")
@@ -74,53 +81,42 @@ class Config:
         if not (self.target_periods and self.step_sizes and self.max_grad_norms):
             raise InputError("target_periods, step_sizes, max_grad_norms: at least one of each")
 
-    def settings(self) -> list[Setting]:
-        chosen = Setting("wgf", self.target_periods[0], self.step_sizes[0], self.max_grad_norms[0])
-        found = []
+    def settings(self) -> list[GymSetting]:
+        chosen = GymSetting(
+            "wgf", self.target_periods[0], self.step_sizes[0], self.max_grad_norms[0]
+        )
+        points = []
         for loss in ("qr", "wgf"):
             own = chosen._replace(loss=loss)
-            found += [own._replace(target_period=period) for period in self.target_periods]
-            found += [own._replace(target_period=1, target_mix=mix) for mix in self.averages]
+            points += [own._replace(target_period=period) for period in self.target_periods]
+            points += [own._replace(target_period=1, target_mix=mix) for mix in self.averages]
             if loss == "wgf":  # the others have no h
-                found += [own._replace(step_size=h) for h in self.step_sizes[1:]]
-                found += [own._replace(max_grad_norm=norm) for norm in self.max_grad_norms[1:]]
-            found.append(own._replace(max_grad_norm=None))
-        return found
+                points += [own._replace(step_size=h) for h in self.step_sizes[1:]]
+                points += [own._replace(max_grad_norm=norm) for norm in self.max_grad_norms[1:]]
+            points.append(own._replace(max_grad_norm=None))
+        return points
 
 
-EVALUATIONS = 20
-
-
-def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
-    """Train every point, write scores and a figure; a resumed run keeps the tasks that are done."""
-    seeds = list(range(config.seed, config.seed + config.trials))
-    run_dir = RunDir.create(out, config, kind="gym-choices", seeds=seeds, existing=existing)
-    scores = {}
+def measure(config: GymChoicesConfig, tables: Tables) -> None:
+    """Train every point; a resumed run keeps the tasks that are done."""
     for task, steps in zip(config.tasks, config.steps, strict=True):
-        if not run_dir.has_table(task):
-            run_dir.write_table(_measure(config, task, steps), task)
-        scores[task] = _scores(config, run_dir.read_table(task))
-    run_dir.write_summary({task: _facts(found) for task, found in scores.items()})
-    save_figure(draw(scores), run_dir, "choices")
-    claims = [_claim(task, found) for task, found in scores.items()]
-    write_claims(run_dir, claims)
-    run_dir.mark_complete()
-    return claims
+        if task not in tables:
+            tables.write(task, _train(config, task, steps))
 
 
-def _measure(config: Config, task: str, steps: int) -> dict[str, Any]:
+def _train(config: GymChoicesConfig, task: str, steps: int) -> dict[str, Any]:
     about, every = TASKS[task], steps // EVALUATIONS
     trials = [
-        Trial(
-            about.env_id, NeuralConfig(particles=2, **setting._asdict()), config.seed + k,
-            every * EVALUATIONS, every, 10, about.compiled,
+        Training(
+            about.env_id, NeuralConfig(particles=2, **setting._asdict()), every * EVALUATIONS,
+            config.seed + k, about.compiled, eval_every=every,
         )
         for setting in config.settings()
         for k in range(config.trials)
     ]  # fmt: skip
     results = dict(run_trials(trials, workers=config.workers or None, description=f"{task}"))
     rows = [
-        (i // config.trials, results[i].trial.seed, int(step), float(returns.mean()))
+        (i // config.trials, results[i].training.seed, int(step), float(returns.mean()))
         for i in range(len(trials))
         for step, returns in zip(results[i].steps, results[i].returns, strict=True)
     ]
@@ -128,28 +124,43 @@ def _measure(config: Config, task: str, steps: int) -> dict[str, Any]:
     return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 
-def _scores(config: Config, frame: Any) -> dict[Setting, np.ndarray]:
-    """`[trials, 2]`: mean return over the last fifth of the first half, and of the whole."""
-    found = {}
-    for i, setting in enumerate(config.settings()):
-        own = frame.filter(frame["setting"] == i).sort("seed", "step")
-        curves = own["return"].to_numpy().reshape(config.trials, EVALUATIONS)
-        half, fifth = EVALUATIONS // 2, EVALUATIONS // 5
-        parts = curves[:, half - fifth // 2 : half], curves[:, -fifth:]
-        found[setting] = np.stack([part.mean(axis=1) for part in parts], axis=1)
-    return found
+Scores = Mapping[str, Mapping[GymSetting, np.ndarray]]
+"""By task and setting, `[trials, 2]`: mean return over the last fifth of the first half of the
+run, and of the full run."""
 
 
-def _facts(found: dict[Setting, np.ndarray]) -> list[dict[str, Any]]:
-    return [
-        setting._asdict() | {"half": values[:, 0].tolist(), "whole": values[:, 1].tolist()}
-        for setting, values in found.items()
-    ]
+def read(config: GymChoicesConfig, tables: Tables) -> Scores:
+    scores: dict[str, dict[GymSetting, np.ndarray]] = {}
+    half, fifth = EVALUATIONS // 2, EVALUATIONS // 5
+    for task in config.tasks:
+        table, scores[task] = tables[task], {}
+        for i, setting in enumerate(config.settings()):
+            own = table.filter(table["setting"] == i).sort("seed", "step")
+            curves = own["return"].to_numpy().reshape(config.trials, EVALUATIONS)
+            parts = curves[:, half - fifth // 2 : half], curves[:, -fifth:]
+            scores[task][setting] = np.stack([part.mean(axis=1) for part in parts], axis=1)
+    return scores
 
 
-def _claim(task: str, found: dict[Setting, np.ndarray]) -> Claim:
+def summary(scores: Scores) -> dict[str, Any]:
+    return {
+        task: [
+            setting._asdict() | {"half": values[:, 0].tolist(), "whole": values[:, 1].tolist()}
+            for setting, values in own.items()
+        ]
+        for task, own in scores.items()
+    }
+
+
+def verdicts(scores: Scores) -> list[Claim]:
+    return [_claim(task, own) for task, own in scores.items()]
+
+
+def _claim(task: str, scores: Mapping[GymSetting, np.ndarray]) -> Claim:
     best = {
-        loss: max((s for s in found if s.loss == loss), key=lambda s: float(found[s][:, 1].mean()))
+        loss: max(
+            (s for s in scores if s.loss == loss), key=lambda s: float(scores[s][:, 1].mean())
+        )
         for loss in ("qr", "wgf")
     }
     return Claim(
@@ -161,33 +172,43 @@ def _claim(task: str, found: dict[Setting, np.ndarray]) -> Claim:
         reason="a choice of ours, not the paper's",
         intervals={
             f"{setting.loss}, {setting.label}": mean_interval(values[:, 1])
-            for setting, values in found.items()
+            for setting, values in scores.items()
         },
     )
 
 
-def draw(scores: dict[str, dict[Setting, np.ndarray]]) -> Any:
+def figures(scores: Scores) -> dict[str, Figure]:
     """A row per point; open marks after half of the steps, full ones at the end."""
-    rows = len(next(iter(scores.values())))
+    settings = list(next(iter(scores.values())))
     figure, axes = new_figure(
-        1, len(scores), size=(1.6 + 3.6 * len(scores), 1.6 + 0.34 * rows), sharey=True,
+        1, len(scores), size=(1.6 + 3.6 * len(scores), 1.6 + 0.34 * len(settings)), sharey=True,
         title="Return over the last fifth of the whole run (full) and of its half (open)",
     )  # fmt: skip
-    for ax, (task, found) in zip(np.ravel(axes), scores.items(), strict=True):
-        for row, (setting, values) in enumerate(found.items()):
+    for ax, (task, own) in zip(np.ravel(axes), scores.items(), strict=True):
+        named = set()
+        for row, (setting, values) in enumerate(own.items()):
             look, at = style(setting.loss), np.full(len(values), row)
             ax.plot(values[:, 0], at, look.marker, color=look.color, fillstyle="none", alpha=0.7)
-            label = setting.loss.upper() if setting.label == _first(found, setting.loss) else None
-            ax.plot(values[:, 1], at, look.marker, color=look.color, label=label)
-        ax.axvline(TASKS[task].solved, color="#6E6E6E", linewidth=1.0, linestyle=(0, (1, 2)))
-        ax.set_title(TASKS[task].env_id)
-        ax.set_xlabel("return (dotted: solved)")
+            name = None if setting.loss in named else setting.loss.upper()
+            ax.plot(values[:, 1], at, look.marker, color=look.color, label=name)
+            named.add(setting.loss)
+        ax.axvline(TASKS[task].solved, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)))
+        label(ax, TASKS[task].env_id, "return (dotted: solved)")
     first = np.ravel(axes)[0]
-    first.set_yticks(range(rows), [s.label for s in next(iter(scores.values()))])
+    first.set_yticks(range(len(settings)), [f"{s.loss}, {s.label}" for s in settings])
     first.invert_yaxis()
     legend(first)
-    return figure
+    return {"choices": figure}
 
 
-def _first(found: dict[Setting, np.ndarray], loss: str) -> str:
-    return next(s.label for s in found if s.loss == loss)
+EXPERIMENT = Experiment(
+    "gym-choices",
+    GymChoicesConfig,
+    measure,
+    read,
+    summary,
+    verdicts,
+    figures,
+    lambda config: list(range(config.seed, config.seed + config.trials)),
+)
+run = EXPERIMENT.run

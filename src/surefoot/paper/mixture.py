@@ -65,7 +65,7 @@ def paper_mixture(components: int = 5, scale: float = 1.0) -> Mixture:
     )
 
 
-class Trials(NamedTuple):
+class SampledTrials(NamedTuple):
     """What independent trials start from."""
 
     start_z: np.ndarray  # [trials, N] ascending, from N(0, 1)
@@ -73,7 +73,7 @@ class Trials(NamedTuple):
     truth: np.ndarray  # [trials, 2] first and second raw moment of fresh samples
 
 
-def draw_trials(mixture: Mixture, seed: int, trials: int, particles: int) -> Trials:
+def draw_trials(mixture: Mixture, seed: int, trials: int, particles: int) -> SampledTrials:
     """Independent trials; trial k has the same data however many trials there are."""
     starts, targets, truths = [], [], []
     for trial in range(trials):
@@ -82,4 +82,4 @@ def draw_trials(mixture: Mixture, seed: int, trials: int, particles: int) -> Tri
         starts.append(np.sort(rng.normal(size=particles)))
         fresh = mixture.sample(rng, EVALUATION)
         truths.append([fresh.mean(), (fresh**2).mean()])
-    return Trials(np.array(starts), np.array(targets), np.array(truths))
+    return SampledTrials(np.array(starts), np.array(targets), np.array(truths))

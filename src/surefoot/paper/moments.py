@@ -70,8 +70,8 @@ def measure_all(
     names: Sequence[str], seeds: int, *, engine: str = "local", workers: int | None = None
 ) -> Iterator[Moments]:
     jobs = [(name, seed) for name in names for seed in range(seeds)]
-    for _, found in run_jobs(_job, jobs, engine=engine, workers=workers):
-        yield found
+    for _, moments in run_jobs(_job, jobs, engine=engine, workers=workers):
+        yield moments
 
 
 def _job(job: tuple[str, int]) -> Moments:

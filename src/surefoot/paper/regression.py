@@ -8,22 +8,16 @@ methods are compared on the same data. The estimates are judged by the first two
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from surefoot.errors import InputError
-from surefoot.paper import fitting, regression_report
-from surefoot.paper.claims import Claim, read_claims
-from surefoot.paper.fitting import Fit
-from surefoot.paper.mixture import Trials, draw_trials, paper_mixture
-from surefoot.runs.directory import Existing, RunDir
-from surefoot.runs.progress import progress
+from surefoot.paper.experiment import Columns, Experiment, Tables, measure_cells
+from surefoot.paper.fitting import Fit, fit_flow, fit_quantiles, moments
+from surefoot.paper.mixture import Mixture, SampledTrials, draw_trials, paper_mixture
+from surefoot.paper.regression_results import RegressionResults, figures, verdicts
 from surefoot.transport import ANNEALING
-
-if TYPE_CHECKING:
-    import polars
 
 METHODS = ("QR", "WGF exact", "WGF divergence", "WGF sinkhorn", "WGF three sweeps")
 """The last one is the paper's solver to the letter: three sweeps from zero potentials and up to
@@ -31,7 +25,7 @@ METHODS = ("QR", "WGF exact", "WGF divergence", "WGF sinkhorn", "WGF three sweep
 
 
 @dataclass(frozen=True)
-class Config:
+class RegressionConfig:
     """Moments of a Gaussian mixture by quantile regression and by WGF (section 5.1)."""
 
     trials: int = 100
@@ -66,6 +60,16 @@ class Config:
         if self.narrow < 0 or self.margin <= 0:
             raise InputError("narrow must not be negative and margin must be positive")
 
+    def readings(self) -> list[Reading]:
+        names = {5: "five", 6: "six"}
+        read = [Reading(names.get(n, f"{n}-components"), n, 1.0) for n in self.components]
+        if self.narrow:
+            read.append(Reading("narrow", self.components[0], self.narrow))
+        return read
+
+    def cells(self) -> list[RegressionCell]:
+        return [RegressionCell(r, n) for r in self.readings() for n in self.particles]
+
 
 class Reading(NamedTuple):
     """One mixture the experiment runs on."""
@@ -74,76 +78,73 @@ class Reading(NamedTuple):
     components: int
     scale: float
 
+    @property
+    def mixture(self) -> Mixture:
+        return paper_mixture(self.components, self.scale)
 
-def readings(config: Config) -> list[Reading]:
-    names = {5: "five", 6: "six"}
-    found = [Reading(names.get(n, f"{n} components"), n, 1.0) for n in config.components]
-    if config.narrow:
-        found.append(Reading("narrow", config.components[0], config.narrow))
-    return found
-
-
-def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
-    """Run the experiment into the directory `out` and give its claims."""
-    store = RunDir.create(
-        out, config, kind="regression", seeds={"seed": config.seed}, existing=existing
-    )
-    if store.complete:
-        return list(read_claims(store))
-    if not store.has_table():
-        store.write_table(measure(config), metadata={"errors": "estimate minus truth"})
-    claims = regression_report.write(store, config, readings(config))
-    store.mark_complete()
-    return claims
+    @property
+    def title(self) -> str:
+        narrow = f", values times {self.scale:g}" if self.scale != 1 else ""
+        return f"{self.components}-component mixture{narrow}"
 
 
-def measure(config: Config) -> polars.DataFrame:
-    """One row per reading, size, method and trial."""
-    import polars as pl
+class RegressionCell(NamedTuple):
+    """All methods on one mixture at one number of particles."""
 
-    rows: list[dict[str, Any]] = []
-    every = [(reading, n) for reading in readings(config) for n in config.particles]
-    with progress(len(every) * len(METHODS), "regression", "fits") as task:
-        for reading, n in every:
-            mixture = paper_mixture(reading.components, reading.scale)
-            trials = draw_trials(mixture, config.seed, config.trials, n)
-            for method in METHODS:
-                task.note(f"{reading.name} mixture, {n} particles, {method}")
-                found = fit(method, trials, config)
-                rows.append(columns(reading, n, method, trials, found))
-                task.advance()
-    return pl.concat([pl.DataFrame(row) for row in rows])
+    reading: Reading
+    particles: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.reading.name}.{self.particles}"
 
 
-def fit(method: str, trials: Trials, config: Config) -> Fit:
+def compute_cell(job: tuple[RegressionConfig, RegressionCell]) -> dict[str, Columns]:
+    """One row per method and trial."""
+    config, cell = job
+    trials = draw_trials(cell.reading.mixture, config.seed, config.trials, cell.particles)
+    rows = [_columns(method, trials, fit(method, trials, config)) for method in METHODS]
+    return {cell.name: {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}}
+
+
+def fit(method: str, trials: SampledTrials, config: RegressionConfig) -> Fit:
     if method == "QR":
-        return fitting.fit_quantiles(trials)
+        return fit_quantiles(trials)
     options: dict[str, Any] = {"temperatures": config.temperatures}
     if method == "WGF three sweeps":
         options |= {"solver": "gradient", "start": "zeros", "max_iterations": 50}
     transport = "sinkhorn" if method == "WGF three sweeps" else method.split()[1]
-    return fitting.fit_flow(
-        trials, transport, step_size=config.step_size, steps=config.steps, **options
-    )
+    return fit_flow(trials, transport, step_size=config.step_size, steps=config.steps, **options)
 
 
-def columns(
-    reading: Reading, particles: int, method: str, trials: Trials, found: Fit
-) -> dict[str, Any]:
+def _columns(method: str, trials: SampledTrials, fitted: Fit) -> dict[str, np.ndarray]:
     count = len(trials.truth)
-    estimate, sample = fitting.moments(found.z), fitting.moments(trials.target_z)
+    estimate, sample = moments(fitted.z), moments(trials.target_z)
     return {
-        "reading": [reading.name] * count,
-        "particles": np.full(count, particles),
-        "method": [method] * count,
+        "method": np.full(count, method),
         "trial": np.arange(count),
         **{f"estimate_{k + 1}": estimate[:, k] for k in range(2)},
         **{f"sample_{k + 1}": sample[:, k] for k in range(2)},
         **{f"truth_{k + 1}": trials.truth[:, k] for k in range(2)},
         "range": np.ptp(trials.target_z, axis=-1).astype(np.float64),
-        "converged": found.converged,
-        "distance_left": found.distance_left.astype(np.float64),
-        "steps": found.steps,
-        "iterations": found.iterations,
-        "unsolved": found.unsolved,
+        "distance_left": fitted.distance_left.astype(np.float64),
+        **{
+            name: getattr(fitted, name) for name in ("converged", "steps", "iterations", "unsolved")
+        },
     }
+
+
+def measure(config: RegressionConfig, tables: Tables) -> None:
+    measure_cells(config, tables, config.cells(), compute_cell, "regression")
+
+
+EXPERIMENT = Experiment(
+    "regression",
+    RegressionConfig,
+    measure,
+    RegressionResults.read,
+    RegressionResults.summary,
+    verdicts,
+    figures,
+)
+run = EXPERIMENT.run

@@ -15,10 +15,10 @@
 | a comparison   | `draw_comparison(returns, dominant, ...)`          | columns of returns       |
 | a decision     | `draw_decision(explanation, title, unit)`          | an `Explanation`         |
 
-The figures of an experiment of the paper are drawn beside it: `surefoot.paper` has
-`figures(results) -> {name: Figure}` and `CAPTIONS` (name to a sentence; `surefoot.paper.caption`
-finds it) in each module. A finished run has them stored as figures/NAME.svg, which is what a
-report embeds; their tables need not be there.
+The figures of an experiment of the paper are drawn beside it: each module of `surefoot.paper` has
+`figures(results) -> {name: Figure}`, and `surefoot.paper.caption(kind, name)` is the sentence under
+one. A finished run has them stored as figures/NAME.svg, which is what a report embeds; their
+tables need not be there.
 
 Figures keep a white background on purpose: the same file serves paper, page and dark page.
 Nothing here reads or writes files, and nothing above `core` is imported.

@@ -14,8 +14,8 @@ from typing import Any
 from surefoot import __version__
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError
+from surefoot.paper import APART, EXPERIMENTS, caption
 from surefoot.paper.claims import from_json, tally
-from surefoot.paper.everything import APART, EXPERIMENTS
 from surefoot.report.page import Badge, Figure, Folded, Note, Page, Part, Section, Table, guarded
 from surefoot.report.stored import Stored
 from surefoot.runs.directory import KINDS
@@ -89,7 +89,7 @@ def section_of(path: Path) -> Section:
         title, lead = kind or _name(path), ABOUT.get(kind, "")
         parts = guarded("Claims", lambda: _claims(stored))
         parts += guarded("The cliff, state by state", lambda: _explorer(stored, kind, config))
-        parts += _figures(stored)
+        parts += _figures(stored, kind)
     return Section(title, (*_warnings(stored, config), *parts, *_origin(stored, config)), lead)
 
 
@@ -186,13 +186,17 @@ def _explorer(stored: Stored, kind: str, config: Mapping[str, Any]) -> list[Part
     return [risky_cliff_explorer(stored, config)]
 
 
-def _figures(stored: Stored) -> list[Part]:
-    return [part for name in stored.figures() for part in _figure(stored, name)]
+def _figures(stored: Stored, kind: str = "") -> list[Part]:
+    return [part for name in stored.figures() for part in _figure(stored, name, kind)]
 
 
-def _figure(stored: Stored, name: str) -> list[Part]:
+def _figure(stored: Stored, name: str, kind: str) -> list[Part]:
     title = TITLES.get(name) or name.replace("-", " ").replace("_", " ").capitalize()
-    return guarded(title, lambda: [Figure(name, title, stored.figure_uri(name))])
+
+    def embedded() -> list[Part]:
+        return [Figure(name, title, stored.figure_uri(name), caption(kind, name))]
+
+    return guarded(title, embedded)
 
 
 def _origin(stored: Stored, config: Mapping[str, Any]) -> list[Part]:

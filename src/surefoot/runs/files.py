@@ -9,12 +9,13 @@ import math
 import os
 import secrets
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
+import tomli_w
 
 from surefoot.errors import InputError, RunError
 
@@ -36,6 +37,34 @@ def atomic_write(path: str | os.PathLike[str], data: Buffer | Sequence[Buffer]) 
     leaves the old file as it was.
     """
     path = Path(path)
+    with _temporary(path, data) as temporary:
+        os.replace(temporary, path)
+        _sync_directory(path.parent)
+    return path
+
+
+def write_once(path: Path, data: bytes) -> bool:
+    """As `atomic_write`, unless `path` exists; says whether it was written.
+
+    `link` gives the file its name in one step and, unlike a rename, fails where the name is taken.
+    The directory is not synced: a name that a power failure takes away costs one result, syncing
+    for each of them would cost every sweep.
+    """
+    with _temporary(path, data) as temporary:
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        except OSError:  # a file system without links: equal results have equal bytes in any order
+            if path.exists():
+                return False
+            os.rename(temporary, path)
+        return True
+
+
+@contextlib.contextmanager
+def _temporary(path: Path, data: Buffer | Sequence[Buffer]) -> Iterator[Path]:
+    """A synced file beside `path`, gone afterwards unless it was renamed; also after Ctrl-C."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{TEMPORARY}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,15 +75,11 @@ def atomic_write(path: str | os.PathLike[str], data: Buffer | Sequence[Buffer]) 
                 file.write(piece)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-        _sync_directory(path.parent)
+        yield temporary
     except OSError as error:
-        _discard(temporary)
         raise RunError(f"cannot write {path}: {error.strerror or error}") from error
-    except BaseException:  # Ctrl-C in the middle of a write leaves no litter either
+    finally:
         _discard(temporary)
-        raise
-    return path
 
 
 def discard_temporaries(directory: str | os.PathLike[str]) -> int:
@@ -250,13 +275,8 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def toml_value(value: Any) -> str:
-    """A plain value as TOML writes it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(toml_value(v) for v in value)}]"
-    text = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{text}"'
+def toml_text(values: Mapping[str, Any]) -> str:
+    """A table as TOML; what is None is left out."""
+    kept = {name: value for name, value in values.items() if value is not None}
+    texts = {name: str(value) for name, value in kept.items() if isinstance(value, PurePath)}
+    return tomli_w.dumps(kept | texts)

@@ -1,14 +1,12 @@
 """Agents and checkpoints on disk: safetensors with JSON in the header. No pickle, no code.
 
-A file is one safetensors file whose header holds one JSON text under "surefoot". That text
-carries a checksum of all bytes of the file, itself counted as zeros: damage anywhere, in the
-numbers too, is noticed before anything is made of them.
+A file is one safetensors file whose header holds one JSON text under "surefoot", with the checksum
+of the file in it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import os
 import re
@@ -17,19 +15,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-import jax
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from surefoot import __version__
 from surefoot.errors import InputError, unknown
-from surefoot.policies import Policy, policy_text
+from surefoot.runs.checksum import PLACEHOLDER, stamp, verify
 from surefoot.runs.files import Buffer, atomic_write
 
 FORMAT = 1
-MARK = b"surefoot-sha256:"
-BLANK = b"0" * 64
 LONGEST_HEADER = 16_000_000
 _DTYPES = {
     "b1": "BOOL", "u1": "U8", "u2": "U16", "u4": "U32", "u8": "U64", "i1": "I8", "i2": "I16",
@@ -49,7 +44,7 @@ def encode(
     a large replay costs more than all the rest.
     """
     header = {"format": FORMAT, "surefoot": __version__, "kind": kind, "contents": contents}
-    header |= {**about, "checksum": (MARK + BLANK).decode()}
+    header |= {**about, "checksum": PLACEHOLDER}
     outer: dict[str, Any] = {"__metadata__": {"surefoot": json.dumps(header, allow_nan=False)}}
     pieces: list[Buffer] = []
     end = 0
@@ -63,12 +58,7 @@ def encode(
             pieces.append(value.reshape(-1).view(np.uint8).data)
     text = json.dumps(outer).encode()
     text += b" " * (-len(text) % 8)
-    blank = len(text).to_bytes(8, "little") + text
-    digest = hashlib.sha256(blank)
-    for piece in pieces:
-        digest.update(piece)
-    at = blank.index(MARK + BLANK) + len(MARK)
-    return [blank[:at] + digest.hexdigest().encode() + blank[at + len(BLANK) :], *pieces]
+    return stamp(len(text).to_bytes(8, "little") + text, pieces)
 
 
 def write_agent(
@@ -78,7 +68,7 @@ def write_agent(
     about: Mapping[str, Any],
     contents: str = "agent",
 ) -> Path:
-    """Whole or not at all."""
+    """Put an agent, or whatever `contents` says, on disk."""
     return atomic_write(Path(path), encode(kind, arrays, about, contents))
 
 
@@ -92,7 +82,7 @@ def read_agent(
             f"{path}: is in format {header.get('format')!r}, written by surefoot "
             f"{header.get('surefoot')!r}; this surefoot ({__version__}) reads format {FORMAT}"
         )
-    _verify(data, path)
+    verify(data, path)
     if header.get("contents") != contents:
         raise InputError(f"{path}: holds a {header.get('contents')!r}, not a {contents}")
     if kind is not None and header.get("kind") != kind:
@@ -150,25 +140,17 @@ def _header(text: bytes, path: object) -> tuple[dict[str, Any], int]:
     return header, max(ends, default=0)
 
 
-def _verify(data: bytes, path: object) -> None:
-    at = data.find(MARK, 0, 8 + LONGEST_HEADER) + len(MARK)
-    if at < len(MARK):
-        raise InputError(f"{path}: has no checksum: damaged, or not written by surefoot")
-    end = at + len(BLANK)
-    digest = hashlib.sha256(b"".join((data[:at], BLANK, data[end:]))).hexdigest().encode()
-    if digest != data[at:end]:
-        raise InputError(f"{path}: is damaged, its content does not match its checksum")
-
-
 # --- settings ----------------------------------------------------------------------------
 
 
 def settings(config: Any) -> dict[str, Any]:
-    """A configuration as JSON; a policy as its name, or told apart where it has none."""
+    """A configuration as JSON; a policy as its name, or by its `repr` where it has none."""
     return {f.name: _setting(getattr(config, f.name)) for f in dataclasses.fields(config)}
 
 
 def _setting(value: Any) -> Any:
+    from surefoot.policies import Policy, policy_text  # here: files alone do not wait for JAX
+
     if not isinstance(value, Policy):
         return value
     try:
@@ -178,7 +160,7 @@ def _setting(value: Any) -> Any:
 
 
 def configuration(
-    cls: type[Config], given: Any, path: object, changes: Mapping[str, Any] | None = None
+    cls: type[Config], stored: Any, path: object, changes: Mapping[str, Any] | None = None
 ) -> Config:
     """The inverse of `settings`, with `changes`; a file's nonsense is the file's error."""
     changes = changes or {}
@@ -186,10 +168,10 @@ def configuration(
     for name in changes:
         if name not in known:
             raise unknown("option", name, known)
-    if not isinstance(given, dict) or not given.keys() <= set(known):
+    if not isinstance(stored, dict) or not stored.keys() <= set(known):
         raise InputError(f"{path}: its settings are not those of this version")
     kinds = {f.name: str(f.type) for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    for name, value in given.items():
+    for name, value in stored.items():
         if name in changes:
             continue
         if isinstance(value, dict) and set(value) == {"unnamed"}:
@@ -200,7 +182,7 @@ def configuration(
         if not any(_fits(value, kind) for kind in kinds[name].split(" | ")):
             raise InputError(f"{path}: {name} = {str(value)[:80]}, it must be {kinds[name]}")
     try:
-        return cls(**(given | dict(changes)))
+        return cls(**(stored | dict(changes)))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
@@ -221,7 +203,7 @@ def _fits(value: Any, kind: str) -> bool:
     return value is None if kind == "None" else isinstance(value, str)
 
 
-def whole(about: Mapping[str, Any], name: str, path: object, most: int = 2**63 - 1) -> int:
+def count(about: Mapping[str, Any], name: str, path: object, most: int = 2**63 - 1) -> int:
     """A counter of a file's header."""
     value = about.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
@@ -244,7 +226,7 @@ def lengths(about: Mapping[str, Any], name: str, path: object) -> dict[str, int]
         return None
     if not isinstance(value, dict):
         raise InputError(f"{path}: {name} = {str(value)[:80]}, it must be a table of lengths")
-    return {key: whole(value, key, path) for key in value}
+    return {key: count(value, key, path) for key in value}
 
 
 # --- trees of arrays ---------------------------------------------------------------------
@@ -252,6 +234,8 @@ def lengths(about: Mapping[str, Any], name: str, path: object) -> dict[str, int]
 
 def named(tree: Any, prefix: str) -> dict[str, Any]:
     """The leaves of a tree by their place in it: `prefix.params.0`."""
+    import jax
+
     leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
     return {".".join((prefix, *map(_step, place))): leaf for place, leaf in leaves}
 
@@ -265,7 +249,9 @@ def _step(entry: Any) -> str:
 
 def from_named(like: Tree, arrays: Mapping[str, np.ndarray], prefix: str, path: object) -> Tree:
     """The tree that `named` took apart; every leaf in the shape and type of `like`'s."""
-    found = []
+    import jax
+
+    leaves = []
     for name, model in named(like, prefix).items():
         if name not in arrays:
             raise InputError(f"{path}: {name} is missing")
@@ -275,5 +261,5 @@ def from_named(like: Tree, arrays: Mapping[str, np.ndarray], prefix: str, path: 
                 f"{path}: {name} is {value.dtype} {list(value.shape)} and does not fit the "
                 f"settings and the environment, which ask for {dtype} {list(shape)}"
             )
-        found.append(value)
-    return jax.tree.unflatten(jax.tree.structure(like), found)
+        leaves.append(value)
+    return jax.tree.unflatten(jax.tree.structure(like), leaves)

@@ -1,4 +1,4 @@
-"""One progress display for all long work: bars on a terminal, plain lines anywhere else.
+"""One progress display for all long work: rich's bars on a terminal, plain lines anywhere else.
 
     with progress(5, "reproduce all", "experiments") as everything:
         for name in names:
@@ -13,18 +13,15 @@ It writes to stderr, so that results on stdout can be piped.
 from __future__ import annotations
 
 import sys
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import Literal
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, ProgressColumn, TaskID
+from rich.progress import Task as RichTask
 from rich.text import Text
 
 from surefoot.errors import InputError, unknown
@@ -37,201 +34,144 @@ RATE_WINDOW = 30.0
 """Seconds the rate looks back: long enough to be calm, short enough to forget compilation."""
 KEPT_FINISHED = 8
 """Finished bars that stay on the terminal beside the running ones."""
+MARKS = {"running": "", "done": "✓ ", "interrupted": "interrupted: ", "failed": "failed: "}
+STYLES = {"running": "bold", "done": "green"}
 
 
-class Task:
-    """One count towards a total (or towards no known total), with its rate and time left."""
+class Bar:
+    """One count towards a total, or towards no known total."""
 
     def __init__(
         self, display: _Display, total: float | None, description: str, unit: str, start: float
     ) -> None:
-        self.total, self.description, self.unit = total, description, unit
-        self._start, self.done, self.text, self.state = start, start, "", "running"
         self._display = display
-        self._began = self._ended = display.clock()
-        self._history = deque([(self._began, start)])
+        fields = {"unit": unit, "note": "", "state": "running", "before": start}
+        self._id = display.add_task(description, total=total, completed=start, **fields)  # type: ignore[arg-type]
 
     def advance(self, n: float = 1) -> None:
         """`n` more units are done."""
         if not n >= 0:
             raise InputError(f"progress can only advance: n is {n!r}")
-        with self._display.lock:
-            now = self._display.clock()
-            self.done += n
-            if len(self._history) > 1 and now - self._history[-1][0] < RATE_WINDOW / 100:
-                self._history[-1] = (self._history[-1][0], self.done)  # bounds the memory
-            else:
-                self._history.append((now, self.done))
-            # Keep the newest entry older than the window: the rate is measured from there.
-            while len(self._history) > 2 and self._history[1][0] <= now - RATE_WINDOW:
-                self._history.popleft()
-        self._display.moved(self)
+        self._display.advance(self._id, n)
+        self._display.write_line(self.task)
 
     def note(self, text: str) -> None:
         """Say beside the count what is going on; replaces the last note."""
-        self.text = " ".join(str(text).split())
-        self._display.moved(self)
+        self._display.update(self._id, note=" ".join(str(text).split()))
+        self._display.write_line(self.task)
 
     @property
-    def elapsed(self) -> float:
-        end = self._display.clock() if self.state == "running" else self._ended
-        return end - self._began
+    def done(self) -> float:
+        return self.task.completed
 
     @property
-    def rate(self) -> float | None:
-        """Units a second, of late while running, over all once ended; None before any."""
-        (first, counted), (_, done) = self._history[0], self._history[-1]
-        # Up to now and not to the last advance, so that a stall lowers the rate.
-        now = self._display.clock() if self.state == "running" else self._ended
-        if self.state != "running":
-            first, counted = self._began, self._start
-        seconds, units = now - first, done - counted
-        return units / seconds if seconds > 0 and units > 0 else None
+    def task(self) -> RichTask:
+        """What rich knows about it."""
+        return self._display.task(self._id)
 
-    @property
-    def left(self) -> float | None:
-        """Seconds to go, or None where that cannot be known."""
-        if self.total is None or self.state != "running":
-            return None
-        rest = max(self.total - self.done, 0.0)
-        rate = self.rate
-        return 0.0 if rest == 0 else (rest / rate if rate else None)
-
-    def line(self) -> str:
-        """The state in one plain line."""
-        head = {
-            "running": self.count,
-            "done": f"{self.count} done",
-            "interrupted": f"interrupted at {self.count}",
-            "failed": f"failed at {self.count}",
-        }[self.state]
-        parts = [f"{self.description}: {head}"]
-        if self.total and self.state != "done":
-            parts[0] += f" ({self.fraction:.0%})"
-        if self.rate:
-            parts.append(format_rate(self.rate))
-        parts.append(f"{format_seconds(self.elapsed)} elapsed")
-        if self.left is not None:
-            parts.append(f"{format_seconds(self.left)} left")
-        return ", ".join(parts) + (f" ({self.text})" if self.text else "")
-
-    @property
-    def count(self) -> str:
-        total = "" if self.total is None else f"/{_number(self.total)}"
-        return f"{_number(self.done)}{total} {self.unit}".rstrip()
-
-    @property
-    def fraction(self) -> float:
-        return min(self.done / self.total, 1.0) if self.total else 1.0
-
-    def _end(self, state: str) -> None:
-        self._ended, self.state = self._display.clock(), state
+    def end(self, state: str) -> None:
+        self._display.stop_task(self._id)
+        self._display.update(self._id, state=state)
+        self._display.hide_old()
+        self._display.write_line(self.task, always=True)
 
 
-class _Display:
-    """What all tasks of a process share; a subclass shows them."""
+class _Display(Progress):
+    """What all bars of a process share. rich counts, measures and, on a terminal, draws."""
 
-    def __init__(self, console: Console, clock: Clock, every: float) -> None:
-        self.console, self.clock, self.every = console, clock, every
-        self.tasks: list[Task] = []
-        self.lock = threading.RLock()  # workers' callbacks may advance from other threads
-
-    def begin(self, task: Task) -> None:
-        with self.lock:
-            self.tasks.append(task)
-        self.moved(task)
-
-    def end(self, task: Task, state: str) -> None:
-        with self.lock:
-            task._end(state)
-
-    def moved(self, task: Task) -> None:
-        """A task changed."""
-
-    def start(self) -> None:
-        """The first task is about to begin."""
-
-    def stop(self) -> None:
-        """The last task has ended."""
-
-
-class _Lines(_Display):
-    """A line at the start, at most one every few seconds, and one at each task's end."""
-
-    _last = float("-inf")
-
-    def moved(self, task: Task) -> None:
-        with self.lock:
-            now = self.clock()
-            if now - self._last >= self.every:
-                self._last = now
-                self._print(task)
-
-    def end(self, task: Task, state: str) -> None:
-        super().end(task, state)
-        with self.lock:
-            self._print(task)
-
-    def _print(self, task: Task) -> None:
-        # Not console.print: a log line must not be wrapped at the width of no terminal.
-        self.console.file.write(task.line() + "\n")
-        self.console.file.flush()
-
-
-class _Bars(_Display):
-    """A live table of bars."""
-
-    def __init__(self, console: Console, clock: Clock, every: float) -> None:
-        super().__init__(console, clock, every)
-        # Prints go above the bars, but only a terminal's: a piped stdout must stay stdout.
-        self._live = Live(
+    def __init__(self, mode: Mode, console: Console, clock: Clock, every: float) -> None:
+        super().__init__(
+            _Description(),
+            BarColumn(min(max(console.width - 80, 8), 30)),
+            _Numbers(),
             console=console,
-            get_renderable=self.render,
-            refresh_per_second=5,
+            speed_estimate_period=RATE_WINDOW,
+            get_time=clock,
+            # Prints go above the bars, but only a terminal's: a piped stdout must stay stdout.
             redirect_stdout=sys.stdout.isatty(),
-            redirect_stderr=True,
+            disable=mode != "bars",
         )
+        self._lines, self._every, self._written = mode == "lines", every, float("-inf")
 
-    def start(self) -> None:
-        self._live.start()
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield self.make_tasks_table(self.tasks)
+        notes = [t.fields["note"] for t in self.tasks if t.fields["state"] == "running"]
+        for note in list(filter(None, notes))[-1:]:  # below, where a narrow terminal has room
+            yield Text(f"  {note}", "dim", no_wrap=True, overflow="ellipsis")
 
-    def stop(self) -> None:
-        self._live.stop()  # draws the last state, shows the cursor again
+    def task(self, number: TaskID) -> RichTask:
+        with self._lock:
+            return self._tasks[number]
 
-    def render(self) -> RenderableType:
-        with self.lock:
-            finished = [task for task in self.tasks if task.state != "running"]
-            hidden = set(map(id, finished[:-KEPT_FINISHED]))
-            shown = [task for task in self.tasks if id(task) not in hidden]
-            table = Table.grid(padding=(0, 1))
-            bar_width = min(max(self.console.width - 80, 8), 30)
-            for task in shown:
-                table.add_row(*_cells(task, bar_width))
-            notes = [task.text for task in shown if task.text and task.state == "running"]
-            # Below the bars, where even a narrow terminal has room for it.
-            return Group(table, *(_text(f"  {note}", "dim") for note in notes[-1:]))
+    def hide_old(self) -> None:
+        ended = [task for task in self.tasks if task.fields["state"] != "running"]
+        for task in ended[:-KEPT_FINISHED]:
+            self.update(task.id, visible=False)
 
-
-def _cells(task: Task, bar_width: int) -> list[RenderableType]:
-    marks = {"running": "", "done": "✓ ", "interrupted": "interrupted: ", "failed": "failed: "}
-    style = {"running": "bold", "done": "green"}.get(task.state, "red")
-    pulse = task.total is None and task.state == "running"
-    total = None if pulse else (task.total or 1)
-    bar = ProgressBar(total, task.fraction * (total or 1), bar_width, animation_time=task.elapsed)
-    times = format_seconds(task.elapsed)
-    if task.left is not None:
-        times += f", {format_seconds(task.left)} left"
-    return [
-        _text(marks[task.state] + task.description, style),
-        bar,
-        _text(task.count, justify="right"),
-        _text(format_rate(task.rate) if task.rate else "", "cyan"),
-        _text(times, "magenta"),
-    ]
+    def write_line(self, task: RichTask, *, always: bool = False) -> None:
+        """A line at the start, at most one every few seconds, and one at each bar's end."""
+        if not self._lines:
+            return
+        with self._lock:
+            now = self.get_time()
+            if not always and now - self._written < self._every:
+                return
+            if not always:
+                self._written = now
+            # Not console.print: a log line must not be wrapped at the width of no terminal.
+            self.console.file.write(line(task) + "\n")
+            self.console.file.flush()
 
 
-def _text(text: str, style: str = "", justify: Any = None) -> Text:
-    return Text(text, style, justify=justify, no_wrap=True, overflow="ellipsis")
+class _Description(ProgressColumn):
+    def render(self, task: RichTask) -> Text:
+        state = task.fields["state"]
+        text = MARKS[state] + task.description
+        return Text(text, STYLES.get(state, "red"), no_wrap=True, overflow="ellipsis")
+
+
+class _Numbers(ProgressColumn):
+    def render(self, task: RichTask) -> Text:
+        rate, left = rate_of(task), left_of(task)
+        text = Text(count(task), no_wrap=True, overflow="ellipsis")
+        text.append(f" {format_rate(rate)}" if rate else "", "cyan")
+        text.append(f" {format_seconds(task.elapsed or 0.0)}", "magenta")
+        return text.append(f", {format_seconds(left)} left" if left is not None else "", "magenta")
+
+
+def rate_of(task: RichTask) -> float | None:
+    """Units a second, of late while running, over all once ended; None before any."""
+    if task.fields["state"] == "running":
+        return task.speed or None
+    units, seconds = task.completed - task.fields["before"], task.elapsed
+    return units / seconds if units > 0 and seconds else None
+
+
+def left_of(task: RichTask) -> float | None:
+    """Seconds to go, or None where that cannot be known."""
+    return task.time_remaining if task.fields["state"] == "running" else None
+
+
+def count(task: RichTask) -> str:
+    total = "" if task.total is None else f"/{_number(task.total)}"
+    return f"{_number(task.completed)}{total} {task.fields['unit']}".rstrip()
+
+
+def line(task: RichTask) -> str:
+    """The state of a bar in one plain line."""
+    state, rate, left = task.fields["state"], rate_of(task), left_of(task)
+    head = {"running": count(task), "done": f"{count(task)} done"}.get(
+        state, f"{state} at {count(task)}"
+    )
+    parts = [f"{task.description}: {head}"]
+    if task.total and state != "done":
+        parts[0] += f" ({task.percentage:.0f}%)"
+    if rate:
+        parts.append(format_rate(rate))
+    parts.append(f"{format_seconds(task.elapsed or 0.0)} elapsed")
+    if left is not None:
+        parts.append(f"{format_seconds(left)} left")
+    return ", ".join(parts) + (f" ({task.fields['note']})" if task.fields["note"] else "")
 
 
 _OPEN: ContextVar[_Display | None] = ContextVar("surefoot_progress", default=None)
@@ -248,12 +188,12 @@ def progress(
     console: Console | None = None,
     clock: Clock = time.monotonic,
     every: float = 5.0,
-) -> Iterator[Task]:
-    """Show the progress of the block; gives a `Task` to `advance` and to `note` on.
+) -> Iterator[Bar]:
+    """Show the progress of the block: `advance` the bar, and `note` on it.
 
     `total` may be None where it is not known; `start` is what a resumed run had already done
     (it does not count towards the rate). `mode` "auto" takes bars on a terminal and lines,
-    one every `every` seconds, elsewhere. Inside another `progress` block the task joins that
+    one every `every` seconds, elsewhere. Inside another `progress` block the bar joins that
     display, whatever its own mode; "silent" always stays silent.
     """
     if mode not in MODES:
@@ -263,33 +203,32 @@ def progress(
     outer = _OPEN.get()
     joins = outer is not None and mode != "silent"
     display = outer if outer is not None and joins else _display(mode, console, clock, every)
-    task = Task(display, total, description, unit, start)
     token = _OPEN.set(display)
     state = "failed"
     try:
         if not joins:
             display.start()
-        display.begin(task)
-        yield task
-        state = "done"
-    except (KeyboardInterrupt, GeneratorExit):
-        state = "interrupted"
-        raise
+        bar = Bar(display, total, description, unit, start)
+        try:
+            display.write_line(bar.task)
+            yield bar
+            state = "done"
+        except (KeyboardInterrupt, GeneratorExit):
+            state = "interrupted"
+            raise
+        finally:
+            bar.end(state)
     finally:
         _OPEN.reset(token)
-        try:
-            display.end(task, state)
-        finally:
-            if not joins:
-                display.stop()
+        if not joins:
+            display.stop()  # draws the last state, shows the cursor again
 
 
 def _display(mode: Mode, console: Console | None, clock: Clock, every: float) -> _Display:
     console = console or Console(stderr=True)
     if mode == "auto":
         mode = "bars" if console.is_terminal and not console.is_dumb_terminal else "lines"
-    kinds: dict[str, type[_Display]] = {"bars": _Bars, "lines": _Lines, "silent": _Display}
-    return kinds[mode](console, clock, every)
+    return _Display(mode, console, clock, every)
 
 
 def format_seconds(seconds: float) -> str:

@@ -19,7 +19,7 @@ from surefoot.envs.discrete import DiscreteEnv, decode
 from surefoot.envs.making import made_env
 from surefoot.errors import InputError, RunError
 from surefoot.policies import DecidedBy, policy_named
-from surefoot.runs.progress import Task, progress
+from surefoot.runs.progress import Bar, progress
 
 LANES = 16  # environments stepped side by side, so that one compiled call decides for all
 LONGEST = 100_000  # steps of an episode in an environment that sets no limit
@@ -96,7 +96,7 @@ def evaluate(
 
 
 def _episodes(
-    name: str, actor: Actor, lanes: list[gym.Env[Any, Any]], episodes: int, seed: int, bar: Task
+    name: str, actor: Actor, lanes: list[gym.Env[Any, Any]], episodes: int, seed: int, bar: Bar
 ) -> Evaluated:
     """Each lane takes the next episode as soon as its last one is over."""
     totals, lengths = np.zeros(episodes), np.zeros(episodes, np.int64)

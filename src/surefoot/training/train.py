@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import hashlib
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +24,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from gymnasium.wrappers import TimeLimit
 
 from surefoot.agents.loading import load, resume
 from surefoot.agents.neural import NeuralAgent, NeuralConfig
@@ -32,14 +35,14 @@ from surefoot.errors import InputError
 from surefoot.policies import policy_text
 from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.directory import Existing, RunDir, config_bytes
-from surefoot.runs.files import atomic_write, json_bytes, read_json
+from surefoot.runs.files import atomic_write, json_bytes, plain, read_json
 from surefoot.runs.format import settings
 from surefoot.runs.logs import Hook, RunLog, Watch
-from surefoot.runs.progress import progress
+from surefoot.runs.progress import Mode, progress
 from surefoot.runs.signals import stopping
 from surefoot.training.evaluation import evaluate
 
-Kind = Literal["neural", "tabular"]
+AgentKind = Literal["neural", "tabular"]
 AGAIN = "the same command"
 LAST = 100  # episodes at the end whose returns the summary averages
 
@@ -64,23 +67,38 @@ class Training:
 
     def __post_init__(self) -> None:
         for name in ("steps", "watch_every", "checkpoint_every"):
-            _at_least(name, getattr(self, name), 1)
-        _at_least("seed", self.seed, 0)
-        _at_least("eval_episodes", self.eval_episodes, 0)
+            at_least(name, getattr(self, name), 1)
+        at_least("seed", self.seed, 0)
+        at_least("eval_episodes", self.eval_episodes, 0)
         if self.eval_every is not None:
-            _at_least("eval_every", self.eval_every, 1)
-        if self.compiled and self.kind == "tabular":
+            at_least("eval_every", self.eval_every, 1)
+        if self.compiled and self.agent == "tabular":
             raise InputError("compiled: a tabular agent is compiled wherever it can be; leave it")
 
     @property
-    def kind(self) -> Kind:
+    def agent(self) -> AgentKind:
         return "tabular" if isinstance(self.config, TabularConfig) else "neural"
+
+    @property
+    def title(self) -> str:
+        return f"{self.env}, {self.config.loss}, seed {self.seed}"
 
     def as_dict(self) -> dict[str, Any]:
         """Flat, as the options of the command line are."""
         own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         del own["config"]
-        return {"agent": self.kind, **own, **settings(self.config)}
+        return {"agent": self.agent, **own, **settings(self.config)}
+
+    @property
+    def key(self) -> str:
+        """The same for the same training on every machine and in every year."""
+        text = json.dumps(plain(self.as_dict()), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    def evaluation_steps(self) -> list[int]:
+        """Every `eval_every` steps, and the end."""
+        every = self.eval_every or self.steps
+        return [*range(every, self.steps, every), self.steps]
 
     def make_env(self) -> Any:
         return made_env(self.env, **self.env_options)
@@ -101,11 +119,11 @@ def train(
     on_fault: str = "stop",
     show: bool = False,
 ) -> NeuralAgent | TabularAgent:
-    """Train as asked, in the directory `out`; gives the trained agent.
+    """Train as asked, in the directory `out`; returns the trained agent.
 
     `existing="resume"` takes up a run that is there, if it was asked for with the same
     configuration (or fewer steps); "overwrite" begins anew, "error" refuses. `hooks` makes, for
-    the run's directory, what else is told of returns and losses, such as `TensorBoard`.
+    the run's directory, what else follows returns and losses, such as `TensorBoard`.
     """
     training.make_env().close()  # what is wrong with it, or with the agent, is told before
     watched, agent = watched_observations(training), training.make_agent()  # anything is written
@@ -124,7 +142,7 @@ def train(
         left = training.steps - agent.num_timesteps
         if left > 0:
             common: dict[str, Any] = {"checkpoints": keeper, "on_fault": on_fault, "progress": show}
-            learn: Any = _learn_tabular if training.kind == "tabular" else _learn_neural
+            learn: Any = _learn_tabular if training.agent == "tabular" else _learn_neural
             learn(agent, left, training, watched, run, hooks(run.path), common)
         return _finish(run, training, agent)
 
@@ -162,27 +180,30 @@ def _learn_tabular(
         _forget_from(run.path / f"{table}.csv", agent.num_timesteps)
     evaluates = training.eval_every if training.eval_episodes > 0 else None
     watches = training.watch_every if watched else None
-    told, mode = len(agent.episodes), "auto" if common.pop("progress") else "silent"
-    name = f"{training.env}, {training.config.loss}, seed {training.seed}"
+    reported = len(agent.episodes)
+    mode: Mode = "auto" if common.pop("progress") else "silent"
 
     def callback(agent: TabularAgent) -> None:
-        nonlocal told
-        for total in agent.episode_returns[told:] if hooks else ():
+        nonlocal reported
+        for total in agent.episode_returns[reported:] if hooks else ():
             for hook in hooks:
                 hook.scalar("episode/return", float(total), agent.num_timesteps)
-        told = len(agent.episodes)
-        bar.note(f"episode {told}")
+        reported = len(agent.episodes)
+        bar.note(f"episode {reported}")
         bar.advance(agent.num_timesteps - done - bar.done)
 
     def due(every: int | None) -> bool:
         return every is not None and agent.num_timesteps % every == 0 < agent.num_timesteps
 
     done = agent.num_timesteps
-    with RunLog(run.path, hooks) as book, progress(steps, name, "steps", mode=mode) as bar:  # type: ignore[arg-type]
+    with (
+        RunLog(run.path, hooks) as book,
+        progress(steps, training.title, "steps", mode=mode) as bar,
+    ):
         while True:
             now = agent.num_timesteps
             if due(evaluates):
-                book.evaluation(now, final_returns(agent, training))
+                book.evaluation(now, evaluated_returns(agent, training))
             if due(watches):
                 book.distribution(now, np.stack([agent.return_distribution(o) for o in watched]))
             if now >= training.steps:
@@ -191,14 +212,18 @@ def _learn_tabular(
             agent.learn(min([training.steps, *stops]) - now, callback, log=run.path, **common)
 
 
-def final_returns(agent: Any, training: Training) -> np.ndarray:
+def evaluated_returns(agent: Any, training: Training) -> np.ndarray:
     """Returns of the evaluation policy in fresh episodes."""
     if isinstance(agent, NeuralAgent):
         return agent.evaluate(training.eval_episodes)
     policy = policy_text(agent.config.evaluation)
     episodes, seed = max(2, training.eval_episodes), training.seed + 10_000
-    (found,) = evaluate(agent, (policy,), env=training.make_env, episodes=episodes, seed=seed)
-    return found.returns
+
+    def limited() -> Any:  # a policy that walks in circles comes to an end too
+        return TimeLimit(training.make_env(), agent.config.horizon)
+
+    (evaluated,) = evaluate(agent, (policy,), env=limited, episodes=episodes, seed=seed)
+    return evaluated.returns[: training.eval_episodes]
 
 
 def _finish(run: RunDir, training: Training, agent: Any) -> Any:
@@ -207,7 +232,7 @@ def _finish(run: RunDir, training: Training, agent: Any) -> Any:
     summary: dict[str, Any] = {
         "kind": "training",
         "env": training.env,
-        "agent": training.kind,
+        "agent": training.agent,
         "loss": training.config.loss,
         "steps": agent.num_timesteps,
         "episodes": len(returns),
@@ -217,9 +242,9 @@ def _finish(run: RunDir, training: Training, agent: Any) -> Any:
     summary["last_episodes"] = len(last)
     summary["training_return"] = mean_interval(last).as_dict() if len(last) > 1 else None
     if training.eval_episodes > 1:
-        found = final_returns(agent, training)
-        summary["evaluation_return"] = mean_interval(found).as_dict()
-        summary["evaluation_returns"] = found.tolist()
+        final = evaluated_returns(agent, training)
+        summary["evaluation_return"] = mean_interval(final).as_dict()
+        summary["evaluation_returns"] = final.tolist()
     run.write_summary(summary)
     run.mark_complete()
     return agent
@@ -284,6 +309,6 @@ def _forget_from(path: Path, step: int) -> None:
         atomic_write(path, b"".join([head, *kept]))
 
 
-def _at_least(name: str, value: Any, least: int) -> None:
+def at_least(name: str, value: Any, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InputError(f"{name} = {value!r}: it must be a whole number, at least {least}")

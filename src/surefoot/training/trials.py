@@ -1,37 +1,26 @@
-"""Independent trials on any engine, with one progress display."""
+"""Trainings without a directory: trained, evaluated in turn, and given back; on any engine."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from surefoot.agents.neural.agent import NeuralAgent
-from surefoot.agents.neural.config import NeuralConfig
-from surefoot.runs.logs import Finished
+from surefoot.agents.tabular import COUNTS
 from surefoot.runs.progress import Mode, progress
 from surefoot.training.engines import Board, run_jobs
 from surefoot.training.engines.board import Place, counter
+from surefoot.training.train import Training, evaluated_returns
+
+SHARE = 0.2  # of the training episodes, at the end, that `training_return` is the mean of
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One run from scratch."""
-
-    env_id: str
-    config: NeuralConfig
-    seed: int
-    steps: int
-    eval_every: int
-    eval_episodes: int = 10
-    compiled: bool = False
-
-
-@dataclass(frozen=True)
-class TrialResult:
-    trial: Trial
+class TrainingResult:
+    training: Training
     steps: np.ndarray  # [E] environment steps at each evaluation
     returns: np.ndarray  # [E, episodes] of the evaluation policy
     episode_steps: np.ndarray  # when the training episodes ended
@@ -43,52 +32,71 @@ class TrialResult:
         last = max(1, round(share * len(self.steps)))
         return float(self.returns[-last:].mean())
 
+    def record(self) -> dict[str, Any]:
+        """What a sweep stores: nothing that another run of the same training would not give."""
+        last = self.episode_returns[-max(1, round(SHARE * len(self.episode_returns))) :]
+        means = self.returns.mean(axis=1).tolist()
+        return {
+            "returns": self.returns[-1].tolist(),
+            "curve": list(zip(self.steps.tolist(), means, strict=True)),
+            "training_episodes": len(self.episode_returns),
+            "training_return": float(last.mean()) if len(last) else None,
+        }
 
-def run_trial(trial: Trial, counter: np.ndarray | None = None) -> TrialResult:
-    """Train and evaluate in turn; `counter[0]` follows the steps done."""
+
+def run_training(training: Training, steps_done: np.ndarray | None = None) -> TrainingResult:
+    """Train and evaluate in turn, every `eval_every` steps and at the end.
+
+    `steps_done[0]` follows the steps.
+    """
     start = time.process_time()
-    agent = NeuralAgent(trial.env_id, seed=trial.seed, compiled=trial.compiled, config=trial.config)
-    finished: list[Finished] = []
+    agent: Any = training.make_agent()
+    episodes: list[tuple[int, float]] = []
 
-    def note(_: NeuralAgent, episode: Finished) -> None:
-        finished.append(episode)
-        if counter is not None:
-            counter[0] = episode.step
+    def note(agent: Any, episode: Any = None) -> None:
+        if episode is not None:
+            episodes.append((episode.step, episode.total))
+        if steps_done is not None:
+            steps_done[0] = agent.num_timesteps
 
     steps, returns = [], []
-    for until in range(trial.eval_every, trial.steps + 1, trial.eval_every):
+    for until in training.evaluation_steps():
         agent.learn(until - agent.num_timesteps, callback=note)
         steps.append(until)
-        returns.append(agent.evaluate(trial.eval_episodes))
-        if counter is not None:
-            counter[0] = until
-    return TrialResult(
-        trial,
-        np.asarray(steps),
-        np.asarray(returns),
-        np.asarray([e.step for e in finished]),
-        np.asarray([e.total for e in finished]),
+        returns.append(evaluated_returns(agent, training))
+        if steps_done is not None:
+            steps_done[0] = until
+    if training.agent == "tabular":
+        ends = np.cumsum(agent.episodes[:, COUNTS.index("steps")])
+        episodes = list(zip(ends, agent.episode_returns, strict=True))
+    ended = np.array(episodes, np.float64).reshape(-1, 2)
+    return TrainingResult(
+        training,
+        np.array(steps),
+        np.array(returns),
+        ended[:, 0].astype(np.int64),
+        ended[:, 1],
         time.process_time() - start,
     )
 
 
 def run_trials(
-    trials: Sequence[Trial],
+    trainings: Sequence[Training],
     *,
     engine: str = "local",
     workers: int | None = None,
     address: str | None = None,
     description: str = "trials",
     mode: Mode = "auto",
-) -> Iterator[tuple[int, TrialResult]]:
-    """Yield `(index, result)` as trials finish; the bar counts the steps of all of them."""
-    steps = [trial.steps for trial in trials]
-    names = [f"{t.env_id}, {t.config.loss}, seed {t.seed}" for t in trials]
+) -> Iterator[tuple[int, TrainingResult]]:
+    """Yield `(index, result)` as trainings finish; the bar counts the steps of all of them."""
+    steps = [training.steps for training in trainings]
+    names = [training.title for training in trainings]
     with (
         progress(sum(steps), description, "steps", mode=mode) as bar,
         Board(steps, bar, here=engine != "ray") as board,
     ):
-        jobs = [(trial, board.place(index)) for index, trial in enumerate(trials)]
+        jobs = [(training, board.place(index)) for index, training in enumerate(trainings)]
         for index, result in run_jobs(
             _job, jobs, engine=engine, workers=workers, address=address, names=names
         ):
@@ -97,6 +105,6 @@ def run_trials(
             yield index, result
 
 
-def _job(job: tuple[Trial, Place]) -> TrialResult:
-    trial, place = job
-    return run_trial(trial, counter(place))
+def _job(job: tuple[Training, Place]) -> TrainingResult:
+    training, place = job
+    return run_training(training, counter(place))

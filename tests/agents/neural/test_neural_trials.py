@@ -7,13 +7,17 @@ import pytest
 
 from surefoot.agents.neural import NeuralConfig
 from surefoot.paper.moments import measure, midpoint_std
-from surefoot.training.trials import Trial, run_trials
+from surefoot.training.train import Training
+from surefoot.training.trials import run_trials
 
 SMALL = NeuralConfig(loss="qr", particles=2, hidden=(8,), learning_starts=20)
 
 
 def trials(n):
-    return [Trial("CartPole-v1", SMALL, seed, 200, 100, 2, compiled=True) for seed in range(n)]
+    return [
+        Training("CartPole-v1", SMALL, 200, seed, True, eval_every=100, eval_episodes=2)
+        for seed in range(n)
+    ]
 
 
 def test_trials_count_and_repeat(capsys):

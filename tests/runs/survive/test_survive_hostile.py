@@ -19,6 +19,7 @@ from surefoot.agents.neural import NeuralConfig
 from surefoot.agents.tabular import TabularConfig
 from surefoot.errors import InputError
 from surefoot.paper.claims import Claim, read_claims, write_claims
+from surefoot.runs import checksum
 from surefoot.runs import format as saving
 from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.directory import RunDir
@@ -246,6 +247,6 @@ def _read(copy: RunDir, name: str, data: bytes) -> None:
 def test_the_checksum_covers_every_byte(files):
     path, _ = files[0]
     data = path.read_bytes()
-    at = data.index(saving.MARK) + len(saving.MARK)
-    blank = data[:at] + saving.BLANK + data[at + 64 :]
+    at = data.index(checksum.MARK) + len(checksum.MARK)
+    blank = data[:at] + checksum.BLANK + data[at + 64 :]
     assert hashlib.sha256(blank).hexdigest().encode() == data[at : at + 64]

@@ -9,7 +9,7 @@ from sweep_cases import CLIFF, results
 from surefoot.cli import main as surefoot
 from surefoot.cli.sweep import main
 from surefoot.errors import InputError
-from surefoot.training.sweep import make_trial
+from surefoot.training.sweep import make_training
 
 WORDS = [
     "--env", CLIFF["env"], "--agent", "tabular", "--steps", "500", "--set", "loss=q-learning",
@@ -63,7 +63,7 @@ def test_a_training_file_is_a_base(tmp_path, capsys):
     assert told["base"]["gamma"] == 0.9
     assert told["base"]["env.is_slippery"] is False
     assert "seed" not in told["base"]
-    trial = make_trial(told["base"], 0)
+    trial = make_training(told["base"], 0)
     assert (trial.agent, trial.env, trial.steps) == ("tabular", "FrozenLake-v1", 900)
 
 
@@ -72,8 +72,8 @@ def test_a_training_file_is_a_base(tmp_path, capsys):
     [
         ("sede = 3\n", "'sede'.*Did you mean 'seeds'"),
         ("base = 3\n", "base must be a table"),
-        ("[grid]\nloss = 'qr'\n", "a list of values is wanted"),
-        ("[base]\nloss = {a = 1}\n", "one value is wanted"),
+        ("[grid]\nloss = 'qr'\n", "it must be a list of values"),
+        ("[base]\nloss = {a = 1}\n", "it must be one value"),
         ("[base]\nenv = 'CartPole-v1'\nsteps = 9\nlos = 'qr'\n", "Did you mean 'loss'"),
     ],
 )

@@ -1,6 +1,7 @@
 """Sweeps run, go on, grow, fail in part, and lose their driver or a worker."""
 
 import csv
+import dataclasses
 import json
 import os
 import signal
@@ -13,11 +14,11 @@ import numpy as np
 import pytest
 from sweep_cases import CLIFF, cliff, results
 
-from surefoot.agents.tabular import TabularAgent
+from surefoot.agents.tabular import TabularConfig
 from surefoot.core.stats import mean_interval
 from surefoot.errors import InputError
-from surefoot.training.sweep import Sweep, make_trial, run_sweep
-from surefoot.training.sweep.learning import all_actions
+from surefoot.training.sweep import Sweep, run_sweep
+from surefoot.training.train import Training
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def test_table_files_and_intervals_agree_with_the_results(serial):
     assert len(records) == 6
     row = result.rows[1]
     assert (row["learning_rate"], row["seeds"], row["failed"]) == (0.5, 3, 0)
-    own = [r for r in records if r["trial"]["config"]["learning_rate"] == 0.5]
+    own = [r for r in records if r["training"]["learning_rate"] == 0.5]
     interval = mean_interval([np.mean(r["returns"]) for r in own])
     assert [row[k] for k in ("mean", "low", "high")] == pytest.approx(
         [interval.mean, interval.low, interval.high]
@@ -60,12 +61,6 @@ def test_the_same_again_runs_nothing_and_more_seeds_run_only_those(serial):
     assert [row["seeds"] for row in grown.rows] == [4, 4]
     for name, when in before.items():
         assert (out / "results" / name).stat().st_mtime_ns == when
-
-
-def test_all_actions_are_what_predict_says():
-    agent = TabularAgent("surefoot/RiskyCliff-v0", initial_std=1.0, seed=3).learn(500)
-    states = range(0, 48, 7)
-    assert [int(all_actions(agent)[s]) for s in states] == [agent.predict(s) for s in states]
 
 
 @pytest.mark.slow
@@ -189,12 +184,11 @@ def test_a_killed_driver_loses_nothing_that_was_done(tmp_path):
     assert results(out) == results(wanted)
 
 
-def test_the_trial_of_a_result_can_be_made_again_from_its_file(serial):
+def test_a_training_is_made_again_from_the_file_of_its_result(serial):
     out, _ = serial
     name, data = sorted(results(out).items())[0]
-    told = json.loads(data)["trial"]
-    config = told.pop("config")
-    for dropped in ("format", "env_options"):
-        told.pop(dropped)
-    seed = told.pop("seed")
-    assert f"{make_trial({**told, **config}, seed).key}.json" == name
+    stored = json.loads(data)["training"]
+    own = ("env", "steps", "seed", "compiled", "eval_every", "eval_episodes")
+    config = {f.name: stored[f.name] for f in dataclasses.fields(TabularConfig)}
+    again = Training(config=TabularConfig(**config), **{name: stored[name] for name in own})
+    assert f"{again.key}.json" == name

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from sweep_cases import CLIFF, cliff
 
 from surefoot.errors import InputError
-from surefoot.training.sweep import Sweep, make_trial, parse_seeds
+from surefoot.runs.files import plain
+from surefoot.training.sweep import Sweep, make_training, parse_seeds
 from surefoot.training.sweep.spec import parse_grid, parse_setting, words
 
 POLE = {"env": "CartPole-v1", "steps": 100}
@@ -32,15 +33,15 @@ def test_a_grid_is_every_combination_with_every_seed():
 
 
 def test_the_key_is_a_hash_of_all_that_matters_and_of_nothing_else():
-    trial = make_trial({**CLIFF, "env.sigma": 0.5}, 3)
-    text = json.dumps(trial.canonical(), sort_keys=True, separators=(",", ":"))
+    trial = make_training({**CLIFF, "env.sigma": 0.5}, 3)
+    text = json.dumps(plain(trial.as_dict()), sort_keys=True, separators=(",", ":"))
     assert trial.key == sha256(text.encode()).hexdigest()[:20]
-    said = trial.canonical()
+    said = trial.as_dict()
     assert said["seed"] == 3
     assert said["env_options"] == {"sigma": 0.5}
-    assert said["config"]["gamma"] == 1.0  # defaults too: they may change some day
+    assert said["gamma"] == 1.0  # defaults too: they may change some day
 
-    same = make_trial(dict(reversed([*CLIFF.items(), ("env.sigma", 0.5), ("gamma", 1)])), 3)
+    same = make_training(dict(reversed([*CLIFF.items(), ("env.sigma", 0.5), ("gamma", 1)])), 3)
     assert same.key == trial.key  # neither order, nor 1 for 1.0, nor a default written out
     for name, value in [
         ("seed", 4), ("steps", 1001), ("eval_episodes", 4), ("gamma", 0.9), ("env.sigma", 0.6),
@@ -48,18 +49,18 @@ def test_the_key_is_a_hash_of_all_that_matters_and_of_nothing_else():
     ]:  # fmt: skip
         settings = {**CLIFF, "env.sigma": 0.5, name: value}
         seed = settings.pop("seed", 3)
-        assert make_trial(settings, seed).key != trial.key
+        assert make_training(settings, seed).key != trial.key
 
 
 def test_the_agent_is_chosen_by_the_observations():
-    assert make_trial(POLE, 0).agent == "neural"
-    assert make_trial({"env": "Taxi-v4", "steps": 9, "agent": "auto"}, 0).agent == "tabular"
+    assert make_training(POLE, 0).agent == "neural"
+    assert make_training({"env": "Taxi-v4", "steps": 9, "agent": "auto"}, 0).agent == "tabular"
 
 
 def test_settings_that_come_to_the_same_are_one_trial():
     """q-learning has one particle, whatever it is told."""
     one, two = ({**CLIFF, "particles": n} for n in (8, 16))
-    assert make_trial(one, 0) == make_trial(two, 0)
+    assert make_training(one, 0) == make_training(two, 0)
 
 
 @given(
@@ -71,10 +72,10 @@ def test_settings_that_come_to_the_same_are_one_trial():
     st.integers(0, 2**32 - 1),
 )
 def test_equal_trials_have_equal_keys_and_others_do_not(settings, seed):
-    trial = make_trial({**CLIFF, **settings}, seed)
-    assert make_trial({**settings, **CLIFF, **settings}, seed).key == trial.key
+    trial = make_training({**CLIFF, **settings}, seed)
+    assert make_training({**settings, **CLIFF, **settings}, seed).key == trial.key
     name = sorted(settings)[0]
-    other = make_trial({**CLIFF, **settings, name: settings[name] / 2}, seed)
+    other = make_training({**CLIFF, **settings, name: settings[name] / 2}, seed)
     assert (other.key == trial.key) == (other == trial)
 
 
@@ -119,7 +120,7 @@ def test_values_on_the_command_line(text, values):
 )
 def test_mistakes_are_named(settings, message):
     with pytest.raises(InputError, match=message):
-        make_trial(settings, 0)
+        make_training(settings, 0)
 
 
 def test_mistakes_of_the_grid_and_seeds_are_named():
@@ -133,7 +134,7 @@ def test_mistakes_of_the_grid_and_seeds_are_named():
     with pytest.raises(InputError, match="at least one"):
         Sweep(POLE, seeds=())
     with pytest.raises(InputError, match="seed = -1"):
-        make_trial(POLE, -1)
+        make_training(POLE, -1)
     with pytest.raises(InputError, match="use 0:5"):
         parse_seeds("a:b")
     with pytest.raises(InputError, match="one value is wanted"):

@@ -21,13 +21,13 @@ from surefoot.errors import InputError
 from surefoot.runs.checkpoints import Snapshot, read_checkpoint
 from surefoot.runs.format import (
     configuration,
+    count,
     from_named,
     lengths,
     named,
     read_agent,
     settings,
     texts,
-    whole,
     write_agent,
 )
 
@@ -76,7 +76,7 @@ def load(
     agent = cls(env, seed=seed, compiled=compiled, config=config)
     if given is None:
         agent._stage.remake = partial(env_from, about, path)
-    agent._earlier = whole(about, "num_timesteps", path)
+    agent._earlier = count(about, "num_timesteps", path)
     params, opt_state, target = jax.tree.map(partial(jnp.array, copy=True), tuple(learned))
     carry = agent._state.carry._replace(params=params, opt_state=opt_state)
     # Other draws than those of the run that was saved, from the same seed.
@@ -130,11 +130,11 @@ def resume(
     if given is None:
         agent._stage.remake = partial(env_from, about, path)
     agent._state = states.to_device(state, agent._state)
-    agent._earlier = whole(about, "earlier", path)
-    agent._decisions = whole(about, "decisions", path, 2**31 - 1)
+    agent._earlier = count(about, "earlier", path)
+    agent._decisions = count(about, "decisions", path, 2**31 - 1)
     agent.faults = texts(about, "faults", path)
     agent._logged = lengths(about, "logs", path)
-    if agent.num_timesteps != whole(about, "num_timesteps", path):
+    if agent.num_timesteps != count(about, "num_timesteps", path):
         raise InputError(f"{path}: its counters contradict each other")
     if not compiled and state.begun:
         number = int(state.episode.number)
@@ -149,7 +149,7 @@ def _settings(
     about: dict[str, Any], path: object, options: dict[str, Any]
 ) -> tuple[NeuralConfig, int, bool]:
     config = configuration(NeuralConfig, about.get("config"), path, options)
-    seed, compiled = whole(about, "seed", path, 2**32 - 1), about.get("compiled")
+    seed, compiled = count(about, "seed", path, 2**32 - 1), about.get("compiled")
     if not isinstance(compiled, bool):
         raise InputError(f"{path}: compiled = {str(compiled)[:80]}, it must be true or false")
     return config, seed, compiled

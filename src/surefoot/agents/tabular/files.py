@@ -21,13 +21,13 @@ from surefoot.errors import InputError
 from surefoot.runs.checkpoints import Snapshot, read_checkpoint
 from surefoot.runs.format import (
     configuration,
+    count,
     from_named,
     lengths,
     named,
     read_agent,
     settings,
     texts,
-    whole,
     write_agent,
 )
 
@@ -88,7 +88,7 @@ def load(
     if agent.mdp is None:
         agent._table = table
         # An episode of its own, not the first one over again.
-        agent._walk = Walk.fresh(whole(about, "number", path) + 1)
+        agent._walk = Walk.fresh(count(about, "number", path) + 1)
         agent._key = jax.random.fold_in(agent._key, agent.num_timesteps)
     else:
         key = jax.vmap(lambda key: jax.random.fold_in(key, agent.num_timesteps))(agent._run.key)
@@ -108,8 +108,8 @@ def _agent(
 ) -> TabularAgent:
     """A new agent with the settings of a file, whose table has the size the file's has."""
     config = configuration(TabularConfig, about.get("config"), path, options)
-    seed = whole(about, "seed", path, 2**63 - 1)
-    steps = whole(about, "num_timesteps", path)
+    seed = count(about, "seed", path, 2**63 - 1)
+    steps = count(about, "num_timesteps", path)
     z, memory = (arrays.get(f"{prefix}.{name}") for name in ("z", "memory.reward"))
     if z is None or memory is None:
         raise InputError(f"{path}: its table is missing")
@@ -198,7 +198,7 @@ def resume(
     if rows.shape[1:] != (len(COUNTS),) or rows.dtype != np.float32:
         raise InputError(f"{path}: its episodes are not a table of {len(COUNTS)} columns")
     agent._episodes = Episodes(len(COUNTS), rows)
-    agent._ended = whole(about, "ended", path)
+    agent._ended = count(about, "ended", path)
     agent.faults = texts(about, "faults", path)
     agent._logged = lengths(about, "logs", path)
     if here is None:
@@ -217,9 +217,9 @@ def _resume_walk(
         raise InputError(f"{path}: does not say where in the environment the run was")
     assert agent._stage is not None
     agent._table = jax.tree.map(jnp.array, found.table)
-    number, state = whole(told, "number", path), int(found.state)
+    number, state = count(told, "number", path), int(found.state)
     agent._walk = Walk(
-        told["begun"], state, jnp.array(found.action), whole(told, "clock", path), number,
+        told["begun"], state, jnp.array(found.action), count(told, "clock", path), number,
         np.array(found.tally),
     )  # fmt: skip
     if told["begun"]:

@@ -2,42 +2,76 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from surefoot.agents.tabular import TabularConfig, train_trials
-from surefoot.envs import CliffGrid, cliff_walk, monte_carlo_returns
+from surefoot.envs import ACTION_NAMES, cliff_walk, monte_carlo_returns
+from surefoot.paper.evaluation.config import PLACES, EvaluationConfig, FlowCell
+from surefoot.paper.experiment import Columns, Tables, measure_cells
 from surefoot.policies import Greedy
-from surefoot.transport import TRANSPORTS, jko_flow
-
-if TYPE_CHECKING:
-    from surefoot.paper.evaluation import Config
-
-GRID = CliffGrid(4, 12)
-METHODS = (*TRANSPORTS, "sinkhorn-scaled")
-UNIT = 100.0  # the cliff's penalty, in which sinkhorn-scaled counts returns
-PLACES = {"start": GRID.start, "neighbour": GRID.state(2, 0)}
+from surefoot.transport import jko_flow
 
 
 class Flows(NamedTuple):
-    """Axes: trial T, place P, action A, then step or particle."""
+    """Axes: trial T, place P, action A, then step or particle.
+
+    Losses and energies of sinkhorn-scaled are in squares of its own unit.
+    """
 
     z: np.ndarray  # [T, P, A, N] particles after the last step
     target_z: np.ndarray  # [T, P, A, N] the rollouts they were fitted to
-    truth: np.ndarray  # [P, A, M] many more rollouts
-    loss: np.ndarray  # [T, P, A, K] the proximal loss of each step
+    loss: np.ndarray  # [T, P, A, K + 1] the proximal loss of each step; NaN before the first
     free_energy: np.ndarray  # [T, P, A, K + 1]
     value_error: np.ndarray  # [T, P, A, K + 1] squared error of the mean against the target
-    converged: np.ndarray  # [T, P, A, K] did the solver of the step converge
-
-    # Losses and energies of sinkhorn-scaled are in squares of its own unit.
+    converged: np.ndarray  # [T, P, A, K + 1] did the solver of the step converge
 
 
-def learn_policy(config: Config) -> tuple[np.ndarray, np.ndarray]:
+@dataclass(frozen=True)
+class EvaluationResults:
+    config: EvaluationConfig
+    policy: np.ndarray
+    """The evaluated action of each state."""
+    truth: np.ndarray
+    """`[P, A, M]`: many more rollouts, ascending."""
+    flows: Mapping[str, Flows]
+
+    @classmethod
+    def read(cls, config: EvaluationConfig, tables: Tables) -> EvaluationResults:
+        lead = len(PLACES), len(ACTION_NAMES)
+        flows = {}
+        for transport in config.transports:
+            curves = tables[FlowCell(transport).name]
+            particles = tables[f"particles-{transport}"]
+            names = ("loss", "free_energy", "squared_value_error", "converged")
+            flows[transport] = Flows(
+                *(particles[name].to_numpy().reshape(-1, *lead, config.rollouts)
+                  for name in ("z", "target_z")),
+                *(curves[name].to_numpy().reshape(-1, *lead, config.steps + 1) for name in names),
+            )  # fmt: skip
+        truth = tables["truth"]["return"].to_numpy().reshape(*lead, -1)
+        return cls(config, tables["policy"]["action"].to_numpy(), truth, flows)
+
+
+def measure(config: EvaluationConfig, tables: Tables) -> None:
+    if not all(name in tables for name in ("q-learning", "policy", "truth")):
+        policy, curve = learn_policy(config)
+        tables.write("q-learning", {"episode": np.arange(curve.size), "return": curve})
+        tables.write("policy", {"state": np.arange(policy.size), "action": policy})
+        truth = returns(config, policy, config.truth_rollouts, _keys(config)[0])
+        tables.write("truth", {"return": truth.reshape(-1)})
+    cells = [FlowCell(transport) for transport in config.transports]
+    measure_cells(config, tables, cells, compute_cell, "policy evaluation")
+
+
+@lru_cache(maxsize=2)
+def learn_policy(config: EvaluationConfig) -> tuple[np.ndarray, np.ndarray]:
     """Greedy actions `[S]` after Q-learning, and the return of each episode."""
     agent = TabularConfig(
         loss="q-learning",
@@ -59,14 +93,20 @@ def learn_policy(config: Config) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(runs.table.z[0, :, :, 0]).argmax(-1), np.asarray(runs.episodes[0, :, 0])
 
 
-def returns(config: Config, policy: np.ndarray, rollouts: int, key: jax.Array) -> np.ndarray:
+def _keys(config: EvaluationConfig) -> Any:
+    """Of the truth, of the targets and of the starting particles."""
+    return jax.random.split(jax.random.key(config.seed + 1), 3)
+
+
+def returns(
+    config: EvaluationConfig, policy: np.ndarray, rollouts: int, key: jax.Array
+) -> np.ndarray:
     """Ascending `[P, A, rollouts]` from each place after each first action."""
-    states = np.asarray(list(PLACES.values()))[:, None]
     drawn = monte_carlo_returns(
         cliff_walk(fall=config.fall),
         policy,
-        states,
-        np.arange(4)[None, :],
+        np.asarray(list(PLACES.values()))[:, None],
+        np.arange(len(ACTION_NAMES))[None, :],
         rollouts=rollouts,
         horizon=config.horizon,
         gamma=config.gamma,
@@ -75,40 +115,55 @@ def returns(config: Config, policy: np.ndarray, rollouts: int, key: jax.Array) -
     return np.sort(np.asarray(drawn), axis=-1)
 
 
-def fit_flows(config: Config, policy: np.ndarray, transport: str) -> Flows:
-    """The same rollouts and the same starting particles for every transport."""
-    key_truth, key_target, key_start = jax.random.split(jax.random.key(config.seed + 1), 3)
-    truth = returns(config, policy, config.truth_rollouts, key_truth)
+def compute_cell(job: tuple[EvaluationConfig, FlowCell]) -> dict[str, Columns]:
+    """Curves per step and final particles, one row per trial, place, action and index.
+
+    The same rollouts and the same starting particles for every transport.
+    """
+    config, cell = job
+    policy, _ = learn_policy(config)
+    _, key_target, key_start = _keys(config)
     keys = jax.random.split(key_target, config.trials)
     target_z = np.stack([returns(config, policy, config.rollouts, key) for key in keys])
     start = jnp.sort(jax.random.normal(key_start, target_z.shape), axis=-1)
-    unit = UNIT if transport.endswith("-scaled") else 1.0
     flow = jax.jit(
         partial(
             jko_flow,
             steps=config.steps,
             step_size=config.step_size,
-            transport=transport.removesuffix("-scaled"),
+            transport=cell.transport.removesuffix("-scaled"),
             temperatures=config.temperatures,
         )
     )
-    parts = [
-        [flow(z, t) for z, t in zip(zs, ts, strict=True)]
-        for zs, ts in zip(
-            start.reshape(config.trials, -1, config.rollouts),
-            jnp.asarray(target_z / unit).reshape(config.trials, -1, config.rollouts),
-            strict=True,
-        )
-    ]
-    lead = target_z.shape[:-1]
-    found = jax.tree.map(lambda *x: np.stack(x), *[f for row in parts for f in row])
-    error = (unit * found.path.mean(-1) - target_z.mean(-1).reshape(-1, 1)) ** 2
-    return Flows(
-        z=unit * found.path[:, -1].reshape(*lead, -1),
-        target_z=target_z,
-        truth=truth,
-        loss=found.loss.reshape(*lead, -1),
-        free_energy=(found.potential + found.entropic).reshape(*lead, -1),
-        value_error=error.reshape(*lead, -1),
-        converged=found.converged.reshape(*lead, -1),
-    )
+    starts = start.reshape(-1, config.rollouts)
+    targets = jnp.asarray(target_z / cell.unit).reshape(-1, config.rollouts)
+    parts = [flow(z, t) for z, t in zip(starts, targets, strict=True)]
+    done: Any = jax.tree.map(lambda *x: np.stack(x), *parts)
+    error = (cell.unit * done.path.mean(-1) - target_z.mean(-1).reshape(-1, 1)) ** 2
+    begin = np.ones((len(parts), 1))
+    return {
+        f"particles-{cell.transport}": _columns(
+            (*target_z.shape[:3], config.rollouts),
+            "particle",
+            {"z": cell.unit * done.path[:, -1], "target_z": target_z},
+        ),
+        cell.name: _columns(
+            (*target_z.shape[:3], config.steps + 1),
+            "step",
+            {
+                "loss": np.concatenate([np.nan * begin, done.loss], axis=1),
+                "free_energy": done.potential + done.entropic,
+                "squared_value_error": error,
+                "converged": np.concatenate([begin > 0, done.converged], axis=1),
+            },
+        ),
+    }
+
+
+def _columns(
+    shape: tuple[int, ...], last: str, values: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    trial, place, action, index = np.indices(shape).reshape(4, -1)
+    names = np.asarray(list(PLACES))
+    where = {"trial": trial, "place": names[place], "action": action, last: index}
+    return where | {name: np.asarray(value).reshape(-1) for name, value in values.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,64 +11,61 @@ from surefoot.core.particles import wasserstein
 from surefoot.core.stats import Interval, mean_interval
 from surefoot.envs import ACTION_NAMES, ARROWS
 from surefoot.paper.claims import Claim
-from surefoot.paper.evaluation.flows import PLACES, Flows
+from surefoot.paper.evaluation.config import PLACES
+from surefoot.paper.evaluation.flows import EvaluationResults, Flows
 
 SECTION = "5.2"
 FALLEN = -50.0  # a discounted return below this has met the cliff in the first few steps
 START = list(PLACES).index("start")
 
 
-def wasserstein_error(flows: Flows) -> np.ndarray:
-    """W1 of the particles to the truth `[T, P, A]`, in units of return."""
-    return np.asarray(wasserstein(flows.z.astype(float), flows.truth[None].astype(float), 1.0))
+def distance(z: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """W1 `[T, P, A]` in units of return: to the truth, or to the rollouts that were fitted."""
+    return np.asarray(wasserstein(z.astype(float), np.asarray(other, dtype=float), 1.0))
 
 
-def blur(flows: Flows) -> np.ndarray:
-    """W1 of the particles to the rollouts they were fitted to `[T, P, A]`: the method's own."""
-    return np.asarray(wasserstein(flows.z.astype(float), flows.target_z.astype(float), 1.0))
-
-
-def spread_error(flows: Flows) -> np.ndarray:
-    """Error of the standard deviation against the truth `[T, P, A]`."""
-    return flows.z.std(-1) - flows.truth.std(-1)
-
-
-def second_moment_error(flows: Flows) -> np.ndarray:
+def second_moment_error(z: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Relative error of the second moment against the truth `[T, P, A]`."""
-    truth = (flows.truth.astype(float) ** 2).mean(-1)
-    return ((flows.z.astype(float) ** 2).mean(-1) - truth) / truth
+    wanted = (truth.astype(float) ** 2).mean(-1)
+    return ((z.astype(float) ** 2).mean(-1) - wanted) / wanted
 
 
-def summary(policy: np.ndarray, flows: dict[str, Flows]) -> dict[str, Any]:
-    made: dict[str, Any] = {"policy": "".join(ARROWS[a] for a in policy), "transports": {}}
-    for name, found in flows.items():
-        errors = {
-            "wasserstein_1": wasserstein_error(found),
-            "wasserstein_1_to_fitted_rollouts": blur(found),
-            "second_moment_relative": second_moment_error(found),
-            "deviation": spread_error(found),
+def errors_of(flows: Flows, truth: np.ndarray) -> dict[str, np.ndarray]:
+    """By measure, `[T, P, A]`."""
+    return {
+        "wasserstein_1": distance(flows.z, truth[None]),
+        "wasserstein_1_to_fitted_rollouts": distance(flows.z, flows.target_z),
+        "second_moment_relative": second_moment_error(flows.z, truth),
+        "deviation": flows.z.std(-1) - truth.std(-1),
+    }
+
+
+def summary(results: EvaluationResults) -> dict[str, Any]:
+    policy = "".join(ARROWS[a] for a in results.policy)
+    transports = {name: _of_flows(f, results.truth) for name, f in results.flows.items()}
+    return {"policy": policy, "transports": transports}
+
+
+def _of_flows(flows: Flows, truth: np.ndarray) -> dict[str, Any]:
+    errors = errors_of(flows, truth)
+    places = {
+        place: {
+            action: {name: mean_interval(error[:, p, a]) for name, error in errors.items()}
+            for a, action in enumerate(ACTION_NAMES)
         }
-        made["transports"][name] = {
-            place: {
-                ACTION_NAMES[a]: {
-                    label: mean_interval(error[:, p, a]).as_dict()
-                    for label, error in errors.items()
-                }
-                for a in range(4)
-            }
-            for p, place in enumerate(PLACES)
-        } | {
-            "converged_share_of_steps": float(found.converged.mean()),
-            "final_squared_value_error": mean_interval(
-                found.value_error[..., -1].mean((1, 2))
-            ).as_dict(),
-        }
-    return made
+        for p, place in enumerate(PLACES)
+    }
+    return places | {
+        "converged_share_of_steps": float(flows.converged[..., 1:].mean()),
+        "final_squared_value_error": mean_interval(flows.value_error[..., -1].mean((1, 2))),
+    }
 
 
-def verdicts(flows: dict[str, Flows]) -> list[Claim]:
+def verdicts(results: EvaluationResults) -> list[Claim]:
+    flows = results.flows
     paper = flows.get("sinkhorn") or next(iter(flows.values()))
-    made = [_decreasing(paper), _value_error(paper), _features(paper), _bimodal(paper)]
+    made = [_decreasing(paper), _value_error(paper), _features(paper)]
+    made.append(_bimodal(paper, results.truth))
     if {"sinkhorn", "exact"} <= set(flows):
         made.append(_smoothing(flows))
     return made
@@ -117,9 +115,9 @@ def _features(flows: Flows) -> Claim:
     )  # fmt: skip
 
 
-def _bimodal(flows: Flows) -> Claim:
+def _bimodal(flows: Flows, rollouts: np.ndarray) -> Claim:
     gap = mean_interval(_largest_gap(flows.z[:, START, 3]))
-    truth = float(_largest_gap(flows.truth[START, 3]))
+    truth = float(_largest_gap(rollouts[START, 3]))
     fine = gap.low > 10
     return Claim(
         "bimodal", SECTION, "two inflections of the outcome-risk diagram show the bimodality",
@@ -135,15 +133,16 @@ def _largest_gap(z: np.ndarray) -> np.ndarray:
     return np.diff(z[..., edge:-edge], axis=-1).max(-1)
 
 
-def _smoothing(flows: dict[str, Flows]) -> Claim:
+def _smoothing(flows: Mapping[str, Flows]) -> Claim:
     errors: dict[str, Interval] = {
-        f"W1 {name}": mean_interval(blur(found).mean((1, 2))) for name, found in flows.items()
+        f"W1 {name}": mean_interval(distance(each.z, each.target_z).mean((1, 2)))
+        for name, each in flows.items()
     }
     entropic = [n for n in ("sinkhorn", "sinkhorn-scaled") if n in flows]
     blurred = [n for n in entropic if errors[f"W1 {n}"].low > errors["W1 exact"].high + 0.01]
     moments = ", ".join(
-        f"{name} {100 * (found.z.var(-1).sum() / found.target_z.var(-1).sum() - 1):+.3f} %"
-        for name, found in flows.items()
+        f"{name} {100 * (each.z.var(-1).sum() / each.target_z.var(-1).sum() - 1):+.3f} %"
+        for name, each in flows.items()
     )
     return Claim(
         "smoothed", SECTION, "the estimates are of the smoothed target distribution",

@@ -1,9 +1,10 @@
-"""Running one cell: trials in one compiled batch, counts per episode, what was learned."""
+"""One cell: its trials in one compiled batch, counts per episode, what was learned."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,38 +12,13 @@ import numpy as np
 
 from surefoot.agents.tabular.algorithm import Transition
 from surefoot.agents.tabular.training import COUNTS, Measure, train_trials
-from surefoot.envs import ACTION_NAMES, CliffGrid, greedy_path, risky_cliff
-from surefoot.envs.finite import TabularMDP
+from surefoot.envs import ACTION_NAMES, CliffGrid, greedy_path
 from surefoot.errors import RunError
-from surefoot.paper.risky_cliff.config import Cell, Config
+from surefoot.paper.experiment import Columns, Stopped
+from surefoot.paper.risky_cliff.config import CliffCell, RiskyCliffConfig
 from surefoot.policies import Policy
 
 OWN = ("falls", "top_cells")  # counted per episode beside COUNTS
-
-
-class Outcome(NamedTuple):
-    """What one cell leaves behind."""
-
-    episodes: dict[str, np.ndarray]  # columns, one row per trial and episode
-    z: np.ndarray  # [S, A, N] particles of the first trial
-    visited: np.ndarray  # [S] share of trials whose own path enters the cell
-    own_path: np.ndarray  # states the first trial's behaviour walks without exploration
-    greedy_path: np.ndarray  # states its greedy target walks
-    fork_std: dict[str, float]  # learned deviation of each action where the paths part
-    fault: str = ""  # why the cell had to stop before its end
-
-
-def grid_of(config: Config) -> CliffGrid:
-    return CliffGrid(config.rows, config.columns)
-
-
-def mdp_of(config: Config) -> TabularMDP:
-    return risky_cliff(rows=config.rows, columns=config.columns, sigma=config.sigma)
-
-
-def fork_of(grid: CliffGrid) -> int:
-    """The cell above the start: up leads over the top, right along the cliff."""
-    return grid.state(grid.rows - 2, 0)
 
 
 @lru_cache
@@ -58,46 +34,36 @@ def measure_of(grid: CliffGrid) -> Measure:
     return measure
 
 
-def run_cell(job: tuple[Config, Cell]) -> Outcome:
+def compute_cell(job: tuple[RiskyCliffConfig, CliffCell]) -> Mapping[str, Columns] | Stopped:
+    """Episodes of all trials, the first trial's particles, and where the trials' paths lead."""
     config, cell = job
-    grid, mdp = grid_of(config), mdp_of(config)
-    trials = config.sweep_trials if cell.sweep else config.trials
-    fault = ""
     try:
         runs = train_trials(
             config.agent(cell),
-            mdp,
+            config.mdp,
             episodes=config.episodes,
-            trials=trials,
+            trials=config.sweep_trials if cell.sweep else config.trials,
             seed=config.seed,
-            measure=measure_of(grid),
+            measure=measure_of(config.grid),
             extra=len(OWN),
             description=f"{cell.loss}, {cell.policy}, tolerance {cell.tolerance:g}",
             quiet=config.engine != "serial",
         )
     except RunError as error:
-        runs, fault = error.partial, str(error)
-    counts = np.asarray(runs.episodes)
+        episodes = episode_columns(np.asarray(error.partial.episodes), config.grid)
+        return Stopped({f"stopped.{cell.name}": episodes}, str(error))
     z = np.asarray(runs.table.z)
-    own = [greedy_path(mdp, actions).states for actions in own_actions(config, cell, z)]
-    target = greedy_path(mdp, z[0].mean(-1).argmax(-1)).states
-    visited = np.mean([np.isin(np.arange(grid.num_states), path) for path in own], axis=0)
-    deviation = z[:, fork_of(grid)].std(-1).mean(0)
-    fork_std = dict(zip(ACTION_NAMES, map(float, deviation), strict=True))
-    paths = np.asarray(own[0]), np.asarray(target)
-    return Outcome(columns(counts, grid), z[0], visited, *paths, fork_std, fault)
+    where = np.indices(z.shape[1:]).reshape(3, -1)
+    return {
+        cell.name: episode_columns(np.asarray(runs.episodes), config.grid),
+        f"path.{cell.name}": path_columns(config, cell, z),
+        f"particles.{cell.name}": {
+            "state": where[0], "action": where[1], "particle": where[2], "z": z[0].reshape(-1),
+        },
+    }  # fmt: skip
 
 
-def own_actions(config: Config, cell: Cell, z: np.ndarray) -> np.ndarray:
-    """What the behaviour policy does in every state `[T, S]` when it does not explore."""
-    policy = config.agent(cell).behaviour
-    assert isinstance(policy, Policy)
-    keys = jax.random.split(jax.random.key(config.seed), z.shape[:2])
-    act = jax.vmap(jax.vmap(partial(policy, assume_sorted=True)))
-    return np.asarray(jax.jit(act)(jnp.asarray(z), keys))
-
-
-def columns(counts: np.ndarray, grid: CliffGrid) -> dict[str, np.ndarray]:
+def episode_columns(counts: np.ndarray, grid: CliffGrid) -> dict[str, np.ndarray]:
     """Counts `[T, E, F]` as flat columns; an episode over the top entered half of that row."""
     trials, episodes, _ = counts.shape
     flat: dict[str, Any] = {
@@ -108,3 +74,25 @@ def columns(counts: np.ndarray, grid: CliffGrid) -> dict[str, np.ndarray]:
         flat[name] = counts[:, :, i].reshape(-1)
     flat["over_top"] = (flat["top_cells"] >= grid.columns / 2).astype(np.float32)
     return flat
+
+
+def path_columns(config: RiskyCliffConfig, cell: CliffCell, z: np.ndarray) -> dict[str, np.ndarray]:
+    """A row per state: the share of trials whose behaviour walks through it without exploring, the
+    place in the first trial's path (`own`, and of its `greedy` target; -1 if not on it), and the
+    learned deviation of each action's return, mean over trials. `z` is `[T, S, A, N]`."""
+    policy = config.agent(cell).behaviour
+    assert isinstance(policy, Policy)
+    keys = jax.random.split(jax.random.key(config.seed), z.shape[:2])
+    act = jax.jit(jax.vmap(jax.vmap(partial(policy, assume_sorted=True))))
+    own = [greedy_path(config.mdp, a).states for a in np.asarray(act(jnp.asarray(z), keys))]
+    greedy = greedy_path(config.mdp, z[0].mean(-1).argmax(-1)).states
+    states = np.arange(config.grid.num_states)
+    columns = {
+        "state": states,
+        "visited": np.mean([np.isin(states, path) for path in own], axis=0),
+    }
+    for name, path in (("own", own[0]), ("greedy", greedy)):
+        columns[name] = np.full(len(states), -1)
+        columns[name][list(path)[::-1]] = np.arange(len(path))[::-1]  # the first visit counts
+    deviation = z.std(-1).mean(0)
+    return columns | {f"std_{name}": deviation[:, a] for a, name in enumerate(ACTION_NAMES)}

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from surefoot.agents.tabular.config import TabularConfig
+from surefoot.envs import CliffGrid, risky_cliff
+from surefoot.envs.finite import TabularMDP
 from surefoot.errors import InputError, unknown
 from surefoot.policies import policy_named
-from surefoot.runs.files import plain
 from surefoot.training.engines import check_engine
 
 # What each loss changes in the settings that all share.
@@ -28,7 +29,7 @@ LOSSES: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Config:
+class RiskyCliffConfig:
     """Section 5.4: two paths worth the same, one of them sure. Which does each policy walk?"""
 
     trials: int = 50
@@ -85,36 +86,40 @@ class Config:
         for name in ("trials", "episodes", "sweep_trials", "last"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} = {getattr(self, name)}: there must be at least one")
-        if self.trials < 2:
+        if self.trials == 1:
             raise InputError("trials = 1: an interval needs at least two")
         check_engine(self.engine, self.address, self.workers or None)
 
-    def computed(self) -> dict[str, Any]:
-        """What results depend on: a run may be taken up again on another engine.
+    @property
+    def grid(self) -> CliffGrid:
+        return CliffGrid(self.rows, self.columns)
 
-        `engine` is among it with its first value, as directories of earlier runs have it.
-        """
-        told = plain(self, types=True)
-        ours = {name: value for name, value in told.items() if name not in ("address", "workers")}
-        return ours | {"engine": "local"}
+    @property
+    def mdp(self) -> TabularMDP:
+        return risky_cliff(rows=self.rows, columns=self.columns, sigma=self.sigma)
 
-    def cells(self) -> list[Cell]:
+    @property
+    def true_fork_std(self) -> float:
+        """Deviation of the return along the cliff: one noisy reward in all but two columns."""
+        return self.sigma * (self.columns - 2) ** 0.5
+
+    def cells(self) -> list[CliffCell]:
         """Everything that is run, each independent of the others."""
-        main = [Cell(loss, p, self.tolerance) for loss in self.losses for p in self.policies]
+        main = [CliffCell(loss, p, self.tolerance) for loss in self.losses for p in self.policies]
         checks = [
-            Cell(loss, p, self.tolerance)
+            CliffCell(loss, p, self.tolerance)
             for loss in self.checks
             for p in self.check_policies
             if loss not in self.losses
         ]
         sweep = [
-            Cell("wgf-mixture", policy, t, sweep=True)
+            CliffCell("wgf-mixture", policy, t, sweep=True)
             for t in self.tolerances
             for policy in ("ssd", "greedy")
         ]
         return main + checks + sweep
 
-    def agent(self, cell: Cell) -> TabularConfig:
+    def agent(self, cell: CliffCell) -> TabularConfig:
         shared = TabularConfig(
             particles=self.particles,
             memory=self.memory,
@@ -126,7 +131,7 @@ class Config:
         return replace(shared, **LOSSES[cell.loss])
 
 
-class Cell(NamedTuple):
+class CliffCell(NamedTuple):
     """One loss with one behaviour policy."""
 
     loss: str

@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surefoot.core.stats import mean_interval
 from surefoot.envs import CliffGrid, noisy_states
-from surefoot.paper.risky_cliff.cells import grid_of, mdp_of
-from surefoot.paper.risky_cliff.config import Config
-from surefoot.paper.risky_cliff.results import Results, learned_path
-from surefoot.plots import band, legend, new_figure, save_figure, style
-from surefoot.runs.directory import RunDir
+from surefoot.paper.risky_cliff.results import CliffResults
+from surefoot.plots import band, intervals, label, legend, legend_below, new_figure, shares, style
+from surefoot.plots.styles import GREY, VERMILION, styles
+from surefoot.plots.training import moving_mean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 WINDOW = 10  # episodes a curve is averaged over, so that it can be read
-WHO = ("dominance", "score", "tie_break", "fallback", "exploration")
+CURVES = {  # the figure's name: its column and the label of its axis
+    "top-row": ("over_top", "share of episodes over the top row"),
+    "falls": ("falls", "cliff falls so far"),
+    "return": ("return", "return per episode"),
+    "steps": ("steps", "steps per episode"),
+    "ties": ("ties", "steps with several best actions, per episode"),
+}
+FINALS = {
+    "over_top": "share of the last episodes over the top row",
+    "falls": "cliff falls per trial",
+    "return": "return per episode",
+    "steps": "steps per episode",
+}
 
 
-def draw_figures(results: Results, run: RunDir) -> None:
-    config = results.config
-    for name, column, label, adding in (
-        ("steps", "steps", "steps per episode", False),
-        ("return", "return", "return per episode", False),
-        ("falls", "falls", "cliff falls so far", True),
-        ("top-row", "over_top", "share of episodes over the top row", False),
-        ("ties", "ties", "steps with several best actions, per episode", False),
-    ):
-        _curves(results, run, name, column, label, adding)
-    _who_decided(results, run)
-    _paths(results, run)
-    if config.tolerances:
-        _sweep(results, run)
+def figures(results: CliffResults) -> dict[str, Figure]:
+    drawn = {name: _curves(results, *CURVES[name]) for name in CURVES}
+    drawn |= {"final": _final(results), "who-decided": _who_decided(results)}
+    drawn |= {"paths": _paths(results), "headline": _headline(results)}
+    if results.config.tolerances:
+        drawn["tolerance"] = _sweep(results)
+    return drawn
 
 
 def label_of(policy: str) -> str:
@@ -39,129 +47,150 @@ def label_of(policy: str) -> str:
     return {"greedy": "ε-greedy", "ssd": "SSD"}.get(policy, policy.replace("cvar:", "CVaR "))
 
 
-def _curves(
-    results: Results, run: RunDir, name: str, column: str, label: str, adding: bool
-) -> None:
-    config = results.config
-    figure, axes = new_figure(
-        1, len(config.losses), size=(4.6 * len(config.losses), 4.0), sharey=True
-    )
-    for ax, loss in zip(np.ravel(axes), config.losses, strict=True):
+def _panels(results: CliffResults, height: float) -> tuple[Figure, Any]:
+    """A panel for each loss."""
+    losses = results.config.losses
+    figure, axes = new_figure(1, len(losses), size=(4.6 * len(losses), height), sharey=True)
+    return figure, np.ravel(axes)
+
+
+def _curves(results: CliffResults, column: str, text: str) -> Figure:
+    config, adding = results.config, column == "falls"
+    figure, axes = _panels(results, 4.0)
+    for ax, loss in zip(axes, config.losses, strict=True):
+        late = []
         for policy in config.policies:
             values = results[results.cell(loss, policy)][column]
-            values = np.cumsum(values, axis=1) if adding else _smooth(values)
+            values = np.cumsum(values, axis=1) if adding else moving_mean(values, WINDOW)
             shown = mean_interval(values)
             x = np.arange(values.shape[1]) + (1 if adding else (WINDOW + 1) / 2)
             band(ax, x, shown.mean, shown.low, shown.high, label_of(policy), look=style(policy))
-        ax.set_title(loss)
-        ax.set_xlabel("episode")
-        if column in ("steps", "return"):
-            _frame(ax, results, loss, column)
-    np.ravel(axes)[0].set_ylabel(label)
-    legend(np.ravel(axes)[-1])
+            late.append(values[:, 20:])
+        # The first wild episodes stay outside, so that the rest can be told apart.
+        if column == "steps" and late[0].size:
+            ax.set_ylim(10, max(30.0, float(np.percentile(late, 99))))
+        if column == "return" and late[0].size:
+            ax.set_ylim(min(-60.0, float(np.percentile(late, 1))), 0)
+        label(ax, loss, "episode")
+    label(axes[0], y=text)
+    legend(axes[-1])
     trials = f"mean of {config.trials} trials with 95 % interval"
     figure.suptitle(trials if adding else f"{trials}, averaged over {WINDOW} episodes", fontsize=10)
-    save_figure(figure, run, name)
+    return figure
 
 
-def _smooth(values: np.ndarray) -> np.ndarray:
-    """Moving average over episodes `[trials, episodes - WINDOW + 1]`."""
-    total = np.cumsum(np.pad(values, ((0, 0), (1, 0))), axis=1)
-    width = min(WINDOW, values.shape[1])
-    return (total[:, width:] - total[:, :-width]) / width
+def _final(results: CliffResults) -> Figure:
+    """Every loss and policy that was run, the checks included."""
+    cells = [cell for cell in results.config.cells() if not cell.sweep]
+    losses = list(dict.fromkeys(cell.loss for cell in cells))
+    figure, axes = new_figure(1, 4, size=(16, 1.4 + 0.6 * len(losses)), sharey=True)
+    for ax, (name, text) in zip(axes[0], FINALS.items(), strict=True):
+        _finals(ax, results, name, losses)
+        label(ax, x=text)
+    legend_below(figure, axes[0, 0])
+    return figure
 
 
-def _frame(ax: Any, results: Results, loss: str, column: str) -> None:
-    """Leave the first wild episodes outside, so that the rest can be told apart."""
-    late = np.concatenate(
-        [_smooth(results[results.cell(loss, p)][column])[:, 20:] for p in results.config.policies]
-    )
-    if late.size and column == "steps":
-        ax.set_ylim(10, max(30.0, float(np.percentile(late, 99))))
-    elif late.size:
-        ax.set_ylim(min(-60.0, float(np.percentile(late, 1))), 0)
+def _finals(ax: Any, results: CliffResults, name: str, losses: list[str]) -> None:
+    run = [cell for cell in results.config.cells() if not cell.sweep]
+    policies = list(dict.fromkeys(cell.policy for cell in run))
+    groups = {
+        policy: [
+            results.interval(cell, name) if (cell := results.cell(loss, policy)) in run else None
+            for loss in losses
+        ]
+        for policy in policies
+    }
+    intervals(ax, groups, losses, looks=styles(policies), across=True,
+              labels={p: label_of(p) for p in policies})  # fmt: skip
 
 
-def _who_decided(results: Results, run: RunDir) -> None:
-    config = results.config
-    figure, axes = new_figure(
-        1, len(config.losses), size=(4.6 * len(config.losses), 3.8), sharey=True
-    )
-    for ax, loss in zip(np.ravel(axes), config.losses, strict=True):
-        left = np.zeros(len(config.policies))
-        shares = [results.decided(results.cell(loss, p)) for p in config.policies]
-        for i, who in enumerate(WHO):
-            part = np.asarray([100 * s[who] for s in shares])
-            ax.barh(
-                [label_of(p) for p in config.policies], part, left=left,
-                color=("#0072B2", "#56B4E9", "#E69F00", "#CC79A7", "#BBBBBB")[i],
-                hatch=("", "", "//", "xx", "..")[i], edgecolor="white", label=who.replace("_", "-"),
-            )  # fmt: skip
-            left += part
-        ax.set_title(loss)
-        ax.set_xlabel("share of steps (%)")
-        ax.set_xlim(0, 100)
-        ax.invert_yaxis()
-    handles, labels = np.ravel(axes)[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(WHO), frameon=False)
-    save_figure(figure, run, "who-decided")
+def _who_decided(results: CliffResults) -> Figure:
+    figure, axes = _panels(results, 3.8)
+    for ax, loss in zip(axes, results.config.losses, strict=True):
+        policies = results.config.policies
+        shares(ax, {label_of(p): results.decided(results.cell(loss, p)) for p in policies})
+        label(ax, loss)
+    legend_below(figure, axes[0])
+    return figure
 
 
-def _paths(results: Results, run: RunDir) -> None:
-    config = results.config
-    loss = config.losses[0]
+# --- paths -------------------------------------------------------------------------------
+
+
+def _paths(results: CliffResults) -> Figure:
+    config, grid = results.config, results.config.grid
     figure, axes = new_figure(len(config.policies), 1, size=(7.4, 2.35 * len(config.policies)))
-    grid, noisy = grid_of(config), noisy_states(mdp_of(config))
     for ax, policy in zip(np.ravel(axes), config.policies, strict=True):
-        name = results.cell(loss, policy).name
-        _grid(ax, grid, noisy, run.read_table(f"path.{name}")["visited"].to_numpy())
+        cell = results.cell(config.losses[0], policy)
+        _map(ax, grid, noisy_states(config.mdp), results.visited(cell))
         for whose, look in (
-            ("greedy", {"color": "#777777", "ls": "--", "lw": 1.4, "label": "greedy target"}),
-            ("own", {"color": "#D55E00", "lw": 2.2, "marker": ".", "ms": 7, "label": "behaviour"}),
+            ("greedy", {"color": GREY, "ls": "--", "lw": 1.4, "label": "greedy target"}),
+            ("own", {"color": VERMILION, "lw": 2.2, "marker": ".", "ms": 7, "label": "behaviour"}),
         ):
-            cells = np.asarray([grid.cell(int(s)) for s in learned_path(run, name, whose)])
+            cells = np.asarray([grid.cell(int(s)) for s in results.path(cell, whose)])
             ax.plot(cells[:, 1], cells[:, 0], **look)
-        ax.set_title(f"{label_of(policy)}, {loss}", fontsize=9)
-    handles, labels = np.ravel(axes)[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
-    figure.suptitle(
-        "lines: paths of the first trial without exploration; numbers: % of trials whose "
-        "behaviour passes", fontsize=9,
-    )  # fmt: skip
-    save_figure(figure, run, "paths")
+        ax.set_title(f"{label_of(policy)}, {cell.loss}", fontsize=9)
+    legend_below(figure, np.ravel(axes)[0])
+    return figure
 
 
-def _grid(ax: Any, grid: CliffGrid, noisy: np.ndarray, visited: np.ndarray) -> None:
+def _map(ax: Any, grid: CliffGrid, noisy: np.ndarray, visited: np.ndarray) -> None:
     """The grid as a picture: shade by share of trials, cliff dark, noisy cells dotted."""
-    shade = visited.reshape(grid.rows, grid.columns)
-    ax.imshow(shade, cmap="Blues", vmin=0, vmax=1.6, aspect="equal")
+    from matplotlib.patches import Rectangle
+
+    ax.set_xlim(-0.5, grid.columns - 0.5)
+    ax.set_ylim(grid.rows - 0.5, -0.5)
+    ax.set_aspect("equal")
     for state in range(grid.num_states):
         row, column = grid.cell(state)
-        if grid.is_cliff(state):
-            ax.fill_between([column - 0.5, column + 0.5], row - 0.5, row + 0.5, color="#444444")
-        elif noisy[state]:
-            ax.fill_between(
-                [column - 0.5, column + 0.5], row - 0.5, row + 0.5,
-                facecolor="none", hatch="...", edgecolor="#999999", lw=0,
-            )  # fmt: skip
+        shade = (0.34, 0.71, 0.91, 0.75 * float(visited[state]))
+        face = "#444444" if grid.is_cliff(state) else shade
+        hatch = "..." if noisy[state] and not grid.is_cliff(state) else None
+        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=face, hatch=hatch,
+                               edgecolor="#BBBBBB", linewidth=0.6))  # fmt: skip
         if visited[state] > 0 and not grid.is_cliff(state):
-            ax.text(column, row - 0.28, f"{100 * visited[state]:.0f}", ha="center", fontsize=7)
+            ax.text(column, row - 0.26, f"{100 * visited[state]:.0f}", ha="center", fontsize=7)
     for text, state in (("S", grid.start), ("G", grid.goal)):
         row, column = grid.cell(state)
         ax.text(column, row + 0.3, text, ha="center", va="center", weight="bold")
-    ax.set_xticks(range(grid.columns))
-    ax.set_yticks(range(grid.rows))
-    ax.set_ylabel("row")
-    ax.grid(False)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.grid(visible=False)
 
 
-def _sweep(results: Results, run: RunDir) -> None:
-    config: Config = results.config
+def _headline(results: CliffResults) -> Figure:
+    """The effect in one picture, with the loss that has it: which path, how often, how dear."""
+    config, loss = results.config, results.config.losses[0]
+    figure, axes = new_figure(2, 2, size=(9.2, 4.9), height_ratios=[1, 1.15])
+    others: Iterable[str] = (p for p in config.policies if p != "ssd")
+    shown = ("ssd" if "ssd" in config.policies else config.policies[0], *others)
+    for ax, policy in zip(axes[0], (shown[0], shown[-1]), strict=True):
+        _map(ax, config.grid, noisy_states(config.mdp), results.visited(results.cell(loss, policy)))
+        ax.set_title(f"{label_of(policy)}: % of trials through each cell")
+    names = {
+        "over_top": f"share of the last {config.last} episodes\nover the sure top row",
+        "falls": f"falls off the cliff\nin {config.episodes} episodes",
+    }
+    for ax, (name, text) in zip(axes[1], names.items(), strict=True):
+        for row, policy in enumerate(shown):
+            value, look = results.interval(results.cell(loss, policy), name), style(policy)
+            error = [[value.mean - value.low], [value.high - value.mean]]
+            ax.errorbar(value.mean, row, xerr=error, color=look.color, marker=look.marker,
+                        capsize=4, markersize=7)  # fmt: skip
+        ax.set_yticks(range(len(shown)), [label_of(p) for p in shown])
+        ax.set_ylim(len(shown) - 0.5, -0.5)
+        ax.set_xlim(left=0)
+        label(ax, x=text)
+    return figure
+
+
+def _sweep(results: CliffResults) -> Figure:
+    config = results.config
     figure, axes = new_figure(1, 3, size=(13.5, 4.0))
     for policy in ("ssd", "greedy"):
         cells = [c for c in config.cells() if c.sweep and c.policy == policy]
-        tolerance = [c.tolerance for c in cells]
-        look = style(policy)
+        tolerance, look = [c.tolerance for c in cells], style(policy)
         for ax, name in ((axes[0, 0], "over_top"), (axes[0, 1], "falls")):
             data = [results.interval(c, name) for c in cells]
             ax.errorbar(
@@ -170,9 +199,9 @@ def _sweep(results: Results, run: RunDir) -> None:
                 label=label_of(policy),
             )  # fmt: skip
         if policy == "ssd":
-            ties = [results.summary_of(c)["share_of_ties_decided_by_dominance"] for c in cells]
+            ties = [results.ties_by_dominance(c) for c in cells]
             axes[0, 2].plot(tolerance, ties, color=look.color, marker="o")
-    for ax, label in zip(
+    for ax, text in zip(
         axes[0],
         (
             "share of episodes over the top row",
@@ -182,12 +211,11 @@ def _sweep(results: Results, run: RunDir) -> None:
         strict=True,
     ):
         ax.set_xscale("log")
-        ax.set_xlabel("tie tolerance (units of return)")
-        ax.set_ylabel(label)
-        ax.axvline(results.true_fork_std, color="#777777", ls=":", lw=1.2)
+        label(ax, x="tie tolerance (units of return)", y=text)
+        ax.axvline(config.true_fork_std, color=GREY, ls=":", lw=1.2)
     axes[0, 2].set_ylim(-0.03, 1.03)
-    axes[0, 0].plot([], [], color="#777777", ls=":", label="deviation of the risky path")
+    axes[0, 0].plot([], [], color=GREY, ls=":", label="deviation of the risky path")
     legend(axes[0, 0], loc="lower left")
     trials = f"mean of {config.sweep_trials} trials with 95 % interval, wgf-mixture"
     figure.suptitle(trials, fontsize=10)
-    save_figure(figure, run, "tolerance")
+    return figure

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from surefoot.core.stats import holm, welch
 from surefoot.paper.claims import Claim, Verdict
-from surefoot.paper.risky_cliff.results import Results, first_steady_episode
+from surefoot.paper.risky_cliff.results import CliffResults, first_steady_episode
 
 SECTION = "5.4"
 MAIN = "wgf-mixture"
 
 
-def verdicts(results: Results) -> list[Claim]:
+def verdicts(results: CliffResults) -> list[Claim]:
     """As many claims as the cells that were run allow."""
     config = results.config
     others = [p for p in config.policies if p != "ssd"]
@@ -29,7 +31,7 @@ def verdicts(results: Results) -> list[Claim]:
     return made
 
 
-def _takes_the_top(results: Results, loss: str) -> Claim:
+def _takes_the_top(results: CliffResults, loss: str) -> Claim:
     cell = results.cell(loss, "ssd")
     share = results.interval(cell, "over_top")
     fine = share.mean >= 0.95
@@ -45,7 +47,7 @@ def _takes_the_top(results: Results, loss: str) -> Claim:
     )  # fmt: skip
 
 
-def _more_than_others(results: Results, loss: str, others: list[str]) -> Claim:
+def _more_than_others(results: CliffResults, loss: str, others: list[str]) -> Claim:
     shares = {p: results.interval(results.cell(loss, p), "over_top") for p in ("ssd", *others)}
     ahead = [p for p in others if shares["ssd"].low > shares[p].high]
     return Claim(
@@ -58,7 +60,7 @@ def _more_than_others(results: Results, loss: str, others: list[str]) -> Claim:
     )  # fmt: skip
 
 
-def _falls(results: Results, loss: str, others: list[str]) -> Claim:
+def _falls(results: CliffResults, loss: str, others: list[str]) -> Claim:
     falls = {p: results.interval(results.cell(loss, p), "falls") for p in ("ssd", *others)}
     mine = results.per_trial(results.cell(loss, "ssd"), "falls")
     tests = [welch(mine, results.per_trial(results.cell(loss, p), "falls")) for p in others]
@@ -77,7 +79,7 @@ def _falls(results: Results, loss: str, others: list[str]) -> Claim:
     )  # fmt: skip
 
 
-def _greedy_takes_the_bottom(results: Results) -> Claim:
+def _greedy_takes_the_bottom(results: CliffResults) -> Claim:
     share = results.interval(results.cell(MAIN, "greedy"), "over_top")
     fine = share.high < 0.5
     reason = (
@@ -92,7 +94,7 @@ def _greedy_takes_the_bottom(results: Results) -> Claim:
     )  # fmt: skip
 
 
-def _same_as_qr(results: Results) -> Claim:
+def _same_as_qr(results: CliffResults) -> Claim:
     pair = {loss: results.interval(results.cell(loss, "ssd"), "over_top") for loss in (MAIN, "qr")}
     fine = pair[MAIN].overlaps(pair["qr"])
     return Claim(
@@ -102,13 +104,9 @@ def _same_as_qr(results: Results) -> Claim:
     )  # fmt: skip
 
 
-def _quickest(results: Results) -> Claim:
-    early = {}
-    for loss in (MAIN, "qr"):
-        cell = results.cell(loss, "ssd")
-        counts = results[cell]["return"][:, :100].mean(1)
-        early[loss] = counts
-    test = welch(early[MAIN], early["qr"])
+def _quickest(results: CliffResults) -> Claim:
+    wgf, qr = (results[results.cell(loss, "ssd")]["return"] for loss in (MAIN, "qr"))
+    test = welch(wgf[:, :100].mean(1), qr[:, :100].mean(1))
     fine = test.p_value < 0.05 and test.interval.mean > 0
     return Claim(
         "wgf-quickest", SECTION, "in this domain, the WGF method learns the quickest",
@@ -119,7 +117,7 @@ def _quickest(results: Results) -> Claim:
     )  # fmt: skip
 
 
-def _why_cvar(results: Results) -> Claim:
+def _why_cvar(results: CliffResults) -> Claim:
     """What the advantage over CVaR hangs on: the dispersion that particles start with."""
     risky = [
         p for p in results.config.check_policies
@@ -148,7 +146,7 @@ def _why_cvar(results: Results) -> Claim:
     )  # fmt: skip
 
 
-def _why_not(results: Results, loss: str) -> str:
+def _why_not(results: CliffResults, loss: str) -> str:
     if loss == "wgf-sample":
         return (
             "a single-sample target cannot see reward noise: all particles of a pair move "
@@ -159,12 +157,11 @@ def _why_not(results: Results, loss: str) -> str:
         return (
             f"the particles are not there yet: where the paths part their deviation is "
             f"{learned['up']:.2g} (up) and {learned['right']:.2g} (right), in truth 0 and "
-            f"{results.true_fork_std:.2g}; outer quantiles move at 1/(2N) of the full pace, still "
-            "carrying their start and early falls (proximal-qr, the same potential as a proximal "
-            "step over pooled transitions, does not)"
+            f"{results.config.true_fork_std:.2g}; outer quantiles move at 1/(2N) of the full pace, "
+            "still carrying their start and early falls (proximal-qr, the same potential as a "
+            "proximal step over pooled transitions, does not)"
         )
-    ties = results.summary_of(results.cell(loss, "ssd"))
-    share = ties["share_of_ties_decided_by_dominance"]
+    share = results.ties_by_dominance(results.cell(loss, "ssd"))
     return f"dominance decided only {share:.0%} of the ties"
 
 
@@ -172,6 +169,5 @@ def _graded(won: list[str], of: list[str]) -> Verdict:
     return "reproduced" if len(won) == len(of) else ("partly" if won else "not reproduced")
 
 
-def _listed(names: object) -> str:
-    text = ", ".join(sorted(names))  # type: ignore[call-overload]
-    return text or "none"
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"

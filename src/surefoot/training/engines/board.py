@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from surefoot.runs.progress import Task
+from surefoot.runs.progress import Bar
 
 Place = tuple[str, int] | None
 
@@ -25,7 +25,7 @@ class Board:
     """
 
     def __init__(
-        self, sizes: Sequence[int], bar: Task, *, here: bool = True, every: float = 0.5
+        self, sizes: Sequence[int], bar: Bar, *, here: bool = True, every: float = 0.5
     ) -> None:
         self._sizes, self._bar, self._here, self._every = list(sizes), bar, here, every
         self._shown, self._done = 0, threading.Event()

@@ -77,7 +77,7 @@ def _new_pool() -> Any:
     return ProcessPoolExecutor(
         max_workers=1,
         initializer=worker.begin_local,
-        initargs=(os.getpid(),),
+        initargs=(os.getpid(), tuple(worker.MODULE_PATHS)),
         env=worker.ENVIRONMENT,
     )
 

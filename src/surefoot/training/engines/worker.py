@@ -1,12 +1,13 @@
-"""What a worker process is told before it runs its first job, on any engine."""
+"""What a worker process does before it runs its first job, on any engine."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -14,12 +15,15 @@ from typing import Any
 # be there before the process is. One thread each: parallel is what the workers are.
 ENVIRONMENT = {
     "NPROC": "1",
+    "PYTHONSAFEPATH": "1",  # not the working directory: what lies there is no part of us
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
 # Of another machine's JAX: what changes numbers must come along, a directory of ours must not.
 _NOT_SHARED = ("JAX_COMPILATION_CACHE_DIR",)
+MODULE_PATHS: list[str] = []
+"""Where modules of the user's own environments are; workers look there once JAX has started."""
 
 
 def remote_environment() -> dict[str, str]:
@@ -36,11 +40,17 @@ def begin() -> None:
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
-def begin_local(parent: int) -> None:
+def begin_local(parent: int, module_paths: Sequence[str] = ()) -> None:
     """A worker process leaves Ctrl-C to its parent, and does not outlive it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+    sys.path[:] = [path for path in sys.path if path not in module_paths]
     begin()
+    if module_paths:
+        import jax
+
+        jax.local_devices()  # its plugins are not looked for in directories of the user's
+        sys.path.extend(module_paths)
 
 
 def _leave_with(parent: int) -> None:

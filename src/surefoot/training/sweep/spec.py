@@ -1,18 +1,29 @@
-"""What a sweep is made of: settings that all trials share, a grid, seeds."""
+"""What a sweep is made of: settings that all trainings share, a grid, seeds."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import tomllib
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
-from surefoot.errors import InputError
-from surefoot.runs.files import toml_value
-from surefoot.training.sweep.trial import SweepTrial, make_trial
+from surefoot.agents.neural.config import NeuralConfig
+from surefoot.agents.tabular.config import TabularConfig
+from surefoot.envs.making import suited_agent
+from surefoot.errors import InputError, unknown
+from surefoot.runs.files import toml_text
+from surefoot.training.train import Training, at_least
 
 Setting = tuple[tuple[str, Any], ...]
+CONFIGS: dict[str, type[Any]] = {"neural": NeuralConfig, "tabular": TabularConfig}
+ENV = "env."  # settings with this prefix are arguments of the environment
+OWN = ("agent", "env", "steps", "evaluations", "eval_episodes", "compiled")
+"""Settings of a training; `evaluations` are evenly spaced, the last one is at the end."""
+EVAL_EPISODES = 20
 
 
 @dataclass(frozen=True)
@@ -20,7 +31,7 @@ class Sweep:
     """Every combination of the grid's values, each with every seed."""
 
     base: Mapping[str, Any]
-    """Settings of all trials: `agent`, `env`, `steps`, ..., and fields of the agent's config."""
+    """Settings of all trainings: `agent`, `env`, `steps`, ..., and fields of the agent's config."""
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Values by the name of a setting."""
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
@@ -36,19 +47,94 @@ class Sweep:
             if any(value in values[:i] for i, value in enumerate(values)):
                 raise InputError(f"grid {name} = {list(values)}: one value stands there twice")
 
-    def cells(self) -> Iterator[tuple[Setting, list[SweepTrial]]]:
-        """The grid's combinations with their trials, seeds within: workers compile less often."""
+    def cells(self) -> Iterator[tuple[Setting, list[Training]]]:
+        """The grid's combinations with their trainings; seeds within, for fewer compilations."""
         for values in itertools.product(*self.grid.values()):
             chosen = tuple(zip(self.grid, values, strict=True))
             settings = {**self.base, **dict(chosen)}
-            yield chosen, [make_trial(settings, seed) for seed in self.seeds]
+            yield chosen, [make_training(settings, seed) for seed in self.seeds]
 
     def to_toml(self) -> str:
-        lines = [f"seeds = {toml_value(self.seeds)}", "", "[base]"]
-        lines += [f"{toml_name(name)} = {toml_value(value)}" for name, value in self.base.items()]
-        lines += ["", "[grid]"]
-        lines += [f"{toml_name(name)} = {toml_value(v)}" for name, v in self.grid.items()]
-        return "\n".join(lines) + "\n"
+        return toml_text(self.as_table())
+
+    def as_table(self) -> dict[str, Any]:
+        return {"seeds": list(self.seeds), "base": dict(self.base), "grid": dict(self.grid)}
+
+
+def make_training(settings: Mapping[str, Any], seed: int) -> Training:
+    """A training from flat settings: `OWN`, those of the agent, and `env.NAME`.
+
+    `agent` may be auto, as `surefoot train` has it: tabular where observations are discrete.
+    """
+    own = {name: value for name, value in settings.items() if name in OWN}
+    for name in ("env", "steps"):
+        if name not in own:
+            raise InputError(f"a sweep needs {name}: --{name}, or {name} in its [base]")
+    _check_own(own, seed)
+    options = {
+        name.removeprefix(ENV): value for name, value in settings.items() if name.startswith(ENV)
+    }
+    agent = own.get("agent", "auto")
+    if agent == "auto":
+        agent = _suited(own["env"], json.dumps(options, sort_keys=True))
+    if agent not in CONFIGS:
+        raise unknown("agent", agent, ("auto", *CONFIGS))
+    return Training(
+        own["env"],
+        _config_of(agent, settings),
+        steps=own["steps"],
+        seed=seed,
+        compiled=own.get("compiled", False),
+        env_options=options,
+        eval_every=-(-own["steps"] // own.get("evaluations", 1)),
+        eval_episodes=own.get("eval_episodes", EVAL_EPISODES),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _suited(env_id: str, options: str) -> str:
+    return suited_agent(env_id, **json.loads(options))
+
+
+def _check_own(own: Mapping[str, Any], seed: Any) -> None:
+    for name in ("steps", "evaluations", "eval_episodes"):
+        at_least(name, own.get(name, 1), 1)
+    if own["steps"] < own.get("evaluations", 1):
+        raise InputError(f"evaluations = {own['evaluations']}: more than steps = {own['steps']}")
+    if not isinstance(own["env"], str):
+        raise InputError(f"env = {own['env']!r}: the id of a Gymnasium environment is wanted")
+    if not isinstance(own.get("compiled", False), bool):
+        raise InputError(f"compiled = {own['compiled']!r}: it must be true or false")
+    at_least("seed", seed, 0)
+    if seed >= 2**32:
+        raise InputError(f"seed = {seed}: it must be below 2^32")
+
+
+def _config_of(agent: str, settings: Mapping[str, Any]) -> Any:
+    """What is neither a setting of the training nor of the environment is one of the agent."""
+    config = CONFIGS[agent]
+    hints = typing.get_type_hints(config, localns={"Policy": str})
+    chosen: dict[str, Any] = {}
+    for name, value in settings.items():
+        if name in hints:
+            chosen[name] = _fitting(hints[name], value)
+        elif name not in OWN and not name.startswith(ENV):
+            raise unknown(f"setting of a {agent} training", name, (*OWN, f"{ENV}NAME", *hints))
+    try:
+        return config(**chosen)
+    except TypeError as error:  # a text where a number belongs
+        raise InputError(f"{chosen}: {error}") from None
+
+
+def _fitting(hint: Any, value: Any) -> Any:
+    """1 and 1.0 are one setting, and must have one key; lists of a file are tuples."""
+    if isinstance(value, list | tuple):
+        inner = [kind for kind in typing.get_args(hint) if typing.get_args(kind)] or [hint]
+        kinds = typing.get_args(inner[0]) or (Any,)
+        return tuple(_fitting(kinds[0], v) for v in value)
+    if type(value) is int and float in (hint, *typing.get_args(hint)):
+        return float(value)
+    return value
 
 
 def words(chosen: Setting) -> str:
@@ -56,21 +142,21 @@ def words(chosen: Setting) -> str:
     return " ".join(f"{name}={value}" for name, value in chosen) or "base"
 
 
-def parse_seeds(given: Any) -> tuple[int, ...]:
+def parse_seeds(wanted: Any) -> tuple[int, ...]:
     """`0:5` is 0 to 4, `0,3,7` those three, `5` that one; a list is what it holds."""
-    if isinstance(given, int) and not isinstance(given, bool):
-        return (given,)
-    if isinstance(given, list | tuple):
-        if all(isinstance(seed, int) and not isinstance(seed, bool) for seed in given):
-            return tuple(given)
-        raise InputError(f"seeds = {given!r}: whole numbers are wanted")
+    if isinstance(wanted, int) and not isinstance(wanted, bool):
+        return (wanted,)
+    if isinstance(wanted, list | tuple):
+        if all(isinstance(seed, int) and not isinstance(seed, bool) for seed in wanted):
+            return tuple(wanted)
+        raise InputError(f"seeds = {wanted!r}: whole numbers only")
     try:
-        first, colon, end = str(given).partition(":")
+        first, colon, end = str(wanted).partition(":")
         if colon:
             return tuple(range(int(first or 0), int(end)))
-        return tuple(int(part) for part in str(given).split(","))
+        return tuple(int(part) for part in str(wanted).split(","))
     except ValueError:
-        raise InputError(f"seeds = {given!r}: use 0:5, 0,3,7 or one number") from None
+        raise InputError(f"seeds = {wanted!r}: use 0:5, 0,3,7 or one number") from None
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
@@ -111,7 +197,3 @@ def _parse_value(text: str) -> Any:
     except tomllib.TOMLDecodeError:
         return text
     return value if isinstance(value, bool | int | float | str | list) else text
-
-
-def toml_name(name: str) -> str:
-    return name if name.replace("_", "").replace("-", "").isalnum() else f'"{name}"'

@@ -21,8 +21,8 @@ MEASURES = ("mean", "low", "high", f"cvar_{ALPHA:g}", "training_return")
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One combination of the grid and what its trials gave."""
+class SweepCell:
+    """One combination of the grid and what its trainings gave."""
 
     chosen: Setting
     records: tuple[dict[str, Any], ...]
@@ -38,8 +38,8 @@ class Cell:
             pooled = np.concatenate([record["returns"] for record in self.records])
             row[f"cvar_{ALPHA:g}"] = float(cvar(np.sort(pooled), ALPHA))
             trained = [r["training_return"] for r in self.records]
-            told = [value for value in trained if value is not None]
-            row["training_return"] = float(np.mean(told)) if told else None
+            known = [value for value in trained if value is not None]
+            row["training_return"] = float(np.mean(known)) if known else None
         if len(means) > 1 and all(map(math.isfinite, means)):
             interval = mean_interval(means)
             row["low"], row["high"] = interval.low, interval.high

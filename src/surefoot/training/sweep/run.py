@@ -1,25 +1,27 @@
-"""Running a sweep: every trial that has no result yet, then the table."""
+"""Running a sweep: every training that has no result yet, then the table."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from surefoot.envs.making import made_env
-from surefoot.errors import RunError
+from surefoot.errors import Interrupted, RunError
 from surefoot.runs.directory import RunDir
 from surefoot.runs.files import atomic_write
 from surefoot.runs.progress import Mode, progress
 from surefoot.training.engines import RETRIES, Board, check_engine, run_jobs
-from surefoot.training.sweep.learning import Outcome, run_job
+from surefoot.training.engines.board import Place, counter
 from surefoot.training.sweep.spec import Sweep, words
 from surefoot.training.sweep.store import ResultStore
-from surefoot.training.sweep.summary import Cell, to_csv
-from surefoot.training.sweep.trial import SweepTrial
+from surefoot.training.sweep.summary import SweepCell, to_csv
+from surefoot.training.train import Training
+from surefoot.training.trials import run_training
 
+Outcome = dict[str, Any]
 WRITERS = 8  # threads that write results: a disk syncs many files in the time of one
 
 
@@ -52,52 +54,66 @@ def run_sweep(
     """
     check_engine(engine, address, workers, retries)
     cells = list(sweep.cells())
-    names = {t: f"{words(chosen)} seed={t.seed}" for chosen, trials in cells for t in trials}
-    _check_environments(names)
+    trainings = {t.key: t for _, members in cells for t in members}
+    names = {t.key: f"{words(chosen)} seed={t.seed}" for chosen, ts in cells for t in ts}
+    _check_environments(trainings.values())
     directory = RunDir.create(
         out, {"sweep": "see sweep.toml"}, kind="sweep", seeds=list(sweep.seeds), existing="resume"
     )
     atomic_write(directory.path / "sweep.toml", sweep.to_toml().encode())
     store = ResultStore(directory.path)
-    missing = [trial for trial in names if store.get(trial) is None]
+    missing = [t for t in trainings.values() if store.get(t) is None]
     if keep_failed:
-        missing = [trial for trial in missing if store.get_failure(trial) is None]
+        missing = [t for t in missing if store.get_failure(t) is None]
     if missing:
         (directory.path / "complete.json").unlink(missing_ok=True)
     where = {"engine": engine, "workers": workers, "address": address, "retries": retries}
-    _run_missing(store, names, missing, mode, where)
+    total = sum(t.steps for t in trainings.values())
+    _run_missing(store, names, missing, total, mode, where)
     return _finish(directory, store, cells, names, len(missing))
 
 
 def _run_missing(
     store: ResultStore,
-    names: dict[SweepTrial, str],
-    missing: list[SweepTrial],
+    names: dict[str, str],
+    missing: list[Training],
+    total: int,
     mode: Mode,
     where: dict[str, Any],
 ) -> None:
     """The bar counts the steps of all trials, its note the trials themselves."""
-    steps = [trial.steps for trial in missing]
-    total, done = sum(trial.steps for trial in names), len(names) - len(missing)
+    steps, done = [training.steps for training in missing], len(names) - len(missing)
     title = f"sweep, {len(names)} trials"
     with (
         progress(total, title, "steps", start=total - sum(steps), mode=mode) as bar,
         Board(steps, bar, here=where["engine"] != "ray") as board,
     ):
-        jobs = [(trial, board.place(i)) for i, trial in enumerate(missing)]
-        told = [names[trial] for trial in missing]
+        jobs = [(training, board.place(i)) for i, training in enumerate(missing)]
+        own = [names[training.key] for training in missing]
         with _Writers(store) as writers:
-            for index, outcome in run_jobs(run_job, jobs, names=told, if_lost=_lost, **where):
+            for index, outcome in run_jobs(run_job, jobs, names=own, if_lost=_lost, **where):
                 writers.keep(missing[index], outcome)
                 board.finished(index)
                 done += 1
-                bar.note(f"{done} of {len(names)} trials; {told[index]}: {_words(outcome)}")
+                bar.note(f"{done} of {len(names)} trials; {own[index]}: {_words(outcome)}")
 
 
-def _check_environments(trials: dict[SweepTrial, str]) -> None:
-    """An environment that cannot be made is a mistake, not the failure of a thousand trials."""
-    for env, options in {(trial.env, trial.env_options) for trial in trials}:
-        made_env(env, **dict(options)).close()
+def run_job(job: tuple[Training, Place]) -> Outcome:
+    """The result, or why there is none: the failure of one training is not the sweep's."""
+    training, place = job
+    try:
+        return {"result": run_training(training, counter(place)).record()}
+    except Interrupted:  # asked to stop: no failure of the training
+        raise
+    except Exception as error:  # the environment is anybody's code
+        text = " ".join(str(error).split())
+        return {"error": f"{type(error).__name__}: {text}" if text else type(error).__name__}
+
+
+def _check_environments(trainings: Iterable[Training]) -> None:
+    """An environment that cannot be made is a mistake, not the failure of a thousand trainings."""
+    for training in {repr((t.env, sorted(t.env_options.items()))): t for t in trainings}.values():
+        training.make_env().close()
 
 
 def _lost(_: int, error: RunError) -> Outcome:
@@ -124,11 +140,13 @@ class _Writers:
         self._pool.shutdown(wait=True)  # also after Ctrl-C: what is done is kept
         self._settle(0)
 
-    def keep(self, trial: SweepTrial, outcome: Outcome) -> None:
+    def keep(self, training: Training, outcome: Outcome) -> None:
         if "error" in outcome:
-            self._open.append(self._pool.submit(self._store.put_failure, trial, outcome["error"]))
+            self._open.append(
+                self._pool.submit(self._store.put_failure, training, outcome["error"])
+            )
         else:
-            self._open.append(self._pool.submit(self._store.put, trial, outcome["result"]))
+            self._open.append(self._pool.submit(self._store.put, training, outcome["result"]))
         self._settle(2 * WRITERS)  # a slow disk holds the sweep back, not the memory
 
     def _settle(self, most: int) -> None:
@@ -140,26 +158,25 @@ class _Writers:
 def _finish(
     directory: RunDir,
     store: ResultStore,
-    cells: list[tuple[Any, list[SweepTrial]]],
-    names: dict[SweepTrial, str],
+    cells: list[tuple[Any, list[Training]]],
+    names: dict[str, str],
     run: int,
 ) -> SweepResult:
-    records = {trial: store.get(trial) for trial in names}
-    failures = {
-        names[trial]: store.get_failure(trial) or "not run"
-        for trial, record in records.items()
-        if record is None
-    }
-    rows, trials = [], []
+    rows, lines, failures = [], [], {}
     for chosen, members in cells:
-        done = tuple(record for t in members if (record := records[t]) is not None)
-        rows.append(Cell(chosen, done, len(members) - len(done)).row())
-        for trial in members:
-            record = records[trial]
+        records = []
+        for training in members:
+            record = store.get(training)
+            if record is None:
+                failures[names[training.key]] = store.get_failure(training) or "not run"
+            else:
+                records.append(record)
             value = None if record is None else record["curve"][-1][1]
-            trials.append({**dict(chosen), "seed": trial.seed, "return": value, "key": trial.key})
+            line = {"seed": training.seed, "return": value, "key": training.key}
+            lines.append({**dict(chosen), **line})
+        rows.append(SweepCell(chosen, tuple(records), len(members) - len(records)).row())
     atomic_write(directory.path / "summary.csv", to_csv(rows))
-    atomic_write(directory.path / "trials.csv", to_csv(trials))
+    atomic_write(directory.path / "trials.csv", to_csv(lines))
     directory.write_summary({"cells": rows, "failures": failures})
     if not failures:
         directory.mark_complete()

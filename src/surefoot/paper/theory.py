@@ -9,12 +9,10 @@ compares) is dominance by `F^(2)` (eq. 1, its definition).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from surefoot import plots as plotting
 from surefoot.core import stats
 from surefoot.core.dominance import fsd_dominates, ssd_dominates
 from surefoot.core.particles import (
@@ -26,12 +24,15 @@ from surefoot.core.particles import (
 )
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError
-from surefoot.paper.claims import Claim, read_claims, write_claims
-from surefoot.plots import PALETTE
-from surefoot.runs.directory import Existing, RunDir
-from surefoot.runs.progress import progress
+from surefoot.paper.claims import Claim
+from surefoot.paper.experiment import Experiment, Tables
+from surefoot.plots import curve, dispersion, label, legend, new_figure, styles
+from surefoot.plots.styles import BLACK, Style
 
-X_COLOR, Y_COLOR = PALETTE[0], PALETTE[1]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LOOKS = styles(["X", "Y"])
 BIMODAL = np.array([-4.0, -3.0, -2.5, -2.0, 1.0, 2.0, 2.5, 3.0, 3.5, 4.5])
 
 
@@ -58,7 +59,7 @@ PAIRS = (
 
 
 @dataclass(frozen=True)
-class Config:
+class TheoryConfig:
     """The paper's explanatory figures, and checks of what they say."""
 
     trials: int = 1000
@@ -73,29 +74,21 @@ class Config:
             raise InputError("trials and particles must be at least 2")
 
 
-def run(config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
-    """Draw the figures into the directory `out`, check what they say and give the claims."""
-    store = RunDir.create(
-        out, config, kind="figures", seeds={"seed": config.seed}, existing=existing
-    )
-    if store.complete:
-        return list(read_claims(store))
-    with progress(3, "figures", "parts") as task:
-        table = check(config)
-        store.write_table(table)
-        task.advance()
-        plotting.save_figure(draw_dispersion(BIMODAL), store, "dispersion-space")
-        task.advance()
-        plotting.save_figure(draw_comparisons(), store, "dominance")
-        task.advance()
-    claims = make_claims(table)
-    store.write_summary({"agreement": _share(table["agree"]), "dominating": table["eq_5"].mean()})
-    write_claims(store, claims)
-    store.mark_complete()
-    return claims
-
-
 # --- the checks --------------------------------------------------------------------------
+
+
+def measure(config: TheoryConfig, tables: Tables) -> None:
+    if "results" not in tables:
+        tables.write("results", check(config))
+
+
+def read(_: TheoryConfig, tables: Tables) -> dict[str, np.ndarray]:
+    table = tables["results"]
+    return {name: table[name].to_numpy() for name in table.columns}
+
+
+def summary(table: dict[str, np.ndarray]) -> dict[str, Any]:
+    return {"agreement": _share(table["agree"]), "dominating": table["eq_5"].mean()}
 
 
 def area(z: np.ndarray) -> float:
@@ -114,7 +107,7 @@ def dominates_by_definition(x: np.ndarray, y: np.ndarray) -> bool:
     return bool(np.all(cumulative_cdf(x, alpha) <= cumulative_cdf(y, alpha) + 1e-12))
 
 
-def check(config: Config) -> dict[str, np.ndarray]:
+def check(config: TheoryConfig) -> dict[str, np.ndarray]:
     """Both statements on random particles; half of the pairs are drawn so that x has the smaller
     spread, else hardly any would dominate."""
     rng = np.random.default_rng(config.seed)
@@ -135,7 +128,7 @@ def check(config: Config) -> dict[str, np.ndarray]:
     }
 
 
-def make_claims(table: dict[str, np.ndarray]) -> list[Claim]:
+def claims_of(table: dict[str, np.ndarray]) -> list[Claim]:
     ratio = stats.mean_interval(table["area_over_variance"])
     half = bool(np.allclose(table["area_over_variance"], 0.5, rtol=1e-9))
     share = _share(table["agree"])
@@ -158,8 +151,7 @@ def make_claims(table: dict[str, np.ndarray]) -> list[Claim]:
         ),
     ]  # fmt: skip
     for letter, pair in zip("abc", PAIRS, strict=True):
-        found = orders(pair.x, pair.y)
-        right = found == pair.paper
+        right = orders(pair.x, pair.y) == pair.paper
         claims.append(
             Claim(
                 f"figures/2{letter}", f"2, figure 2{letter}",
@@ -186,76 +178,74 @@ def _share(agree: np.ndarray) -> Interval:
 # --- the figures -------------------------------------------------------------------------
 
 
-def draw_dispersion(z: np.ndarray) -> Any:
-    figure, ax = plotting.new_figure(size=(7.2, 4.6), title="Dispersion space of a return")
-    alpha = np.sort(np.concatenate([np.linspace(z.min() - 2, z.max() + 2, 400), z]))
-    space = dispersion_space(z, alpha)
-    floor = np.maximum(space.left_asymptote, space.right_asymptote)
-    ax.fill_between(alpha, floor, space.frontier, color=X_COLOR, alpha=0.2, linewidth=0)
-    ax.plot(alpha, space.frontier, color=X_COLOR, label=r"$F^{(2)}_X(\alpha)$")
-    dotted = {"color": "black", "linestyle": ":", "linewidth": 1.8}
-    ax.plot(alpha, space.left_asymptote, **dotted)
-    right = space.right_asymptote >= 0
-    line = r"asymptotes $0$ and $\alpha - \mathbf{E}[X]$"
-    ax.plot(alpha[right], space.right_asymptote[right], **dotted, label=line)
+def figures(_: object = None) -> dict[str, Figure]:
+    return {"dispersion-space": draw_dispersion(BIMODAL), "dominance": draw_comparisons()}
+
+
+def draw_dispersion(z: np.ndarray) -> Figure:
+    figure, ax = new_figure(size=(7.2, 4.6), title="Dispersion space of a return")
+    alpha = np.sort(np.concatenate([np.linspace(z.min() - 2, z.max() + 2, 200), z]))
+    dispersion(ax, z, alpha, r"$F^{(2)}_X(\alpha)$", LOOKS["X"], marker=None,
+               label=r"$F^{(2)}_X(\alpha)$")  # fmt: skip
+    ax.lines[0].set(
+        color=BLACK, linewidth=1.8, label=r"asymptotes $0$ and $\alpha - \mathbf{E}[X]$"
+    )
     # F^(2) bends at the particles: its slope there is the CDF.
-    ax.plot(z, cumulative_cdf(z, z), color=X_COLOR, marker="|", markersize=9, linestyle="none",
-            label="particles")  # fmt: skip
+    curve(ax, z, cumulative_cdf(z, z), "particles", Style(LOOKS["X"].color, "|", "none"),
+          markersize=9, markevery=1, markeredgecolor=None)  # fmt: skip
     centre = float(mean(z))
     ax.annotate(
         f"area = {area(z):.3f}\nvariance / 2 = {float(variance(z)) / 2:.3f}",
         (centre, float(cumulative_cdf(z, centre)) * 0.5), (z.min() - 1.5, 2.6),
         arrowprops={"arrowstyle": "->", "color": "#333333"}, ha="left",
     )  # fmt: skip
-    ax.plot(centre, 0, marker="o", color="black", markersize=5, clip_on=False, zorder=5)
+    ax.plot(centre, 0, marker="o", color=BLACK, markersize=5, clip_on=False, zorder=5)
     ax.annotate(rf"$\mathbf{{E}}[X] = {centre:.2f}$", (centre, 0), (24, 7),
                 textcoords="offset points")  # fmt: skip
-    ax.set_xlabel(r"return $\alpha$")
-    ax.set_ylabel(r"cumulative CDF $F^{(2)}_X$")
+    label(ax, x=r"return $\alpha$", y=r"cumulative CDF $F^{(2)}_X$")
     ax.set_ylim(bottom=-0.12)
-    plotting.legend(ax, loc="upper left")
+    legend(ax, loc="upper left")
     return figure
 
 
-def draw_comparisons() -> Any:
-    """Figure 2: the CDFs above; below them the curves that the library compares."""
-    figure, axes = plotting.new_figure(2, 3, size=(12.5, 7.2), title="Does X dominate Y?")
+def draw_comparisons() -> Figure:
+    """Above: distributions, shaded where they speak for one; below: what is compared."""
+    figure, axes = new_figure(2, 3, size=(12.5, 7.2), title="Does X dominate Y?")
     for column, pair in enumerate(PAIRS):
         _cdf_panel(axes[0, column], pair)
         _quantile_panel(axes[1, column], pair)
         axes[0, column].set_title(f"({'abc'[column]}) " + verdict(pair.x, pair.y))
-    axes[0, 0].set_ylabel("CDF $F$")
-    axes[1, 0].set_ylabel(r"cumulative quantile $F^{-2}$")
-    plotting.legend(axes[0, 0], loc="upper left")
-    plotting.legend(axes[1, 0], loc="upper left")
+    label(axes[0, 0], y="CDF $F$")
+    label(axes[1, 0], y=r"cumulative quantile $F^{-2}$")
+    for ax in axes[:, 0]:
+        legend(ax, loc="upper left")
     return figure
 
 
 def _cdf_panel(ax: Any, pair: Pair) -> None:
-    low, high = min(pair.x.min(), pair.y.min()) - 1, max(pair.x.max(), pair.y.max()) + 1
-    for z, name, color, line in ((pair.x, "X", X_COLOR, "-"), (pair.y, "Y", Y_COLOR, "--")):
-        at = np.concatenate([[low], np.sort(z), [high]])
-        height = np.append(np.arange(len(z) + 1), len(z)) / len(z)
-        ax.step(at, height, where="post", color=color, linestyle=line,
-                label=f"$F_{name}$, mean {float(mean(z)):.2f}")  # fmt: skip
-    support = np.concatenate([[low], np.sort(np.concatenate([pair.x, pair.y])), [high]])
-    cdf_x, cdf_y = (
-        np.searchsorted(np.sort(z), support, side="right") / len(z) for z in (pair.x, pair.y)
-    )
-    higher = np.maximum(cdf_x, cdf_y)
-    for cdf, name, color in ((cdf_x, "X", X_COLOR), (cdf_y, "Y", Y_COLOR)):
-        ax.fill_between(support, cdf, higher, step="post", color=color, alpha=0.2, linewidth=0,
-                        label=f"speaks for {name}")  # fmt: skip
-    ax.set_xlabel("return")
+    every = np.sort(np.concatenate([pair.x, pair.y]))
+    at = np.concatenate([[every[0] - 1], every, [every[-1] + 1]])
+    cdf = {
+        name: np.searchsorted(np.sort(z), at, side="right") / len(z)
+        for name, z in (("X", pair.x), ("Y", pair.y))
+    }
+    higher = np.maximum(cdf["X"], cdf["Y"])
+    for name, z in (("X", pair.x), ("Y", pair.y)):
+        text = f"$F_{name}$, mean {float(mean(z)):.2f}"
+        ax.step(at, cdf[name], where="post", color=LOOKS[name].color,
+                linestyle=LOOKS[name].linestyle, label=text)  # fmt: skip
+        ax.fill_between(at, cdf[name], higher, step="post", color=LOOKS[name].color, alpha=0.2,
+                        linewidth=0, label=f"speaks for {name}")  # fmt: skip
+    label(ax, x="return")
     ax.set_ylim(-0.02, 1.05)
 
 
 def _quantile_panel(ax: Any, pair: Pair) -> None:
     tau = np.linspace(0, 1, len(pair.x) + 1)  # both curves are linear in between
-    for z, name, color, line in ((pair.x, "X", X_COLOR, "-"), (pair.y, "Y", Y_COLOR, "--")):
-        ax.plot(tau, cumulative_quantile(z, tau), color=color, linestyle=line, marker="o",
-                markersize=4, label=rf"$F^{{-2}}_{name}$")  # fmt: skip
-    ax.set_xlabel(r"quantile level $\tau$")
+    for z, name in ((pair.x, "X"), (pair.y, "Y")):
+        text = rf"$F^{{-2}}_{name}$"
+        curve(ax, tau, cumulative_quantile(z, tau), name, LOOKS[name], markevery=1, label=text)
+    label(ax, x=r"quantile level $\tau$")
 
 
 def orders(x: np.ndarray, y: np.ndarray) -> tuple[bool, bool]:
@@ -265,7 +255,11 @@ def orders(x: np.ndarray, y: np.ndarray) -> tuple[bool, bool]:
 
 def verdict(x: np.ndarray, y: np.ndarray) -> str:
     """The library's verdict in words, for the plot."""
-    told = {(True, False): "X dominates Y", (False, True): "Y dominates X", (True, True): "equal"}
+    words = {(True, False): "X dominates Y", (False, True): "Y dominates X", (True, True): "equal"}
     both = zip(orders(x, y), orders(y, x), strict=True)
-    first, second = (told.get(way, "neither dominates") for way in both)
+    first, second = (words.get(way, "neither dominates") for way in both)
     return f"first order: {first}\nsecond order: {second}"
+
+
+EXPERIMENT = Experiment("figures", TheoryConfig, measure, read, summary, claims_of, figures)
+run = EXPERIMENT.run

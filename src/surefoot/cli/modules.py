@@ -1,0 +1,56 @@
+"""Environments of one's own: `module:Id` is imported if the user typed it, and never from a file.
+
+The working directory is not on the path of any command: a folder that lies there, such as a
+`jax_plugins`, is no part of surefoot. For a module that was typed it is added, last of all, once
+JAX has looked for its plugins.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from surefoot.errors import InputError
+
+
+def allow_module(env_id: object, words: list[str]) -> None:
+    """Let `module:Id` be found in the working directory, provided it stands in `words`."""
+    if not isinstance(env_id, str) or ":" not in env_id:
+        return
+    if not any(env_id in re.split(r"[=,\"'\[\] ]", word) for word in words):
+        raise InputError(
+            f"environment {env_id!r} is named by a file, and a file imports nothing: type it on "
+            "the command line too"
+        )
+    import jax
+
+    from surefoot.training.engines.worker import MODULE_PATHS
+
+    jax.local_devices()  # plugins are looked for once, here
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+        MODULE_PATHS.append(os.getcwd())
+
+
+def open_typed(place: Path, env: str | None, words: list[str]) -> Any:
+    """The agent of a file or run directory, in its own environment or in the one that was typed."""
+    from surefoot.agents.opening import open_agent
+    from surefoot.envs.making import made_env
+    from surefoot.runs.directory import RunDir
+
+    allow_module(env, words)
+    stored: dict[str, Any] = {}
+    if place.is_dir() and (place / "config.json").is_file():
+        stored = RunDir.open(place).read_config()
+    named, options = stored.get("env"), stored.get("env_options")
+    if env is None and isinstance(named, str) and ":" in named:
+        raise InputError(
+            f"{place}: its environment is {named[:80]!r}, and a file imports nothing: "
+            "name it by --env"
+        )
+    if env is not None and env == named and isinstance(options, dict) and options:
+        return open_agent(place, made_env(env, **options))
+    return open_agent(place, env)
