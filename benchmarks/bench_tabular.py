@@ -52,7 +52,7 @@ def _step(config: Any, trials: int, rounds: int) -> float:
     """CPU seconds a step of one trial: median over compiled calls of `STEPS` steps."""
     import jax
 
-    from surefoot.agents.tabular.training import advance, start_runs, trial_keys
+    from surefoot.agents.tabular.loop import advance, start_runs, trial_keys
     from surefoot.envs import risky_cliff
 
     mdp = risky_cliff().to_jax()

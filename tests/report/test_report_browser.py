@@ -286,13 +286,12 @@ def test_hostile_files_stay_text_and_pictures(browser, tmp_path):
 
 def test_a_training_run_is_explored(browser, trained, tmp_path):
     import surefoot as sf
-    from surefoot.agents.opening import explain_agent
 
     opened(browser, report(trained, tmp_path / "trained.html"))
     assert len(texts(browser, "figure.explorer")) == 2
     browser.execute_script("document.querySelector('figure.explorer').remove()")
     click(browser, NEXT)
-    told = explain_agent(sf.load(trained / "agent.safetensors"), NEXT)
+    told = sf.load(trained / "agent.safetensors").explain(NEXT)
     assert texts(browser, ".words p") == [*told.words, told.relations]
 
 

@@ -268,9 +268,8 @@ def test_a_training_run(trained, trained_page):
 
 def test_what_is_explored_is_what_the_agent_explains(trained, trained_page):
     import surefoot as sf
-    from surefoot.agents.opening import explain_agent
 
-    told = explain_agent(sf.load(trained / "agent.safetensors"), 25)
+    told = sf.load(trained / "agent.safetensors").explain(25)
     _, explorer = of_kind(trained_page, Explorer)
     learned = explorer.data["learned"]["this agent"]
     action, who, _, said = next(iter(learned["decisions"].values()))["25"]

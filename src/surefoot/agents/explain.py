@@ -8,10 +8,12 @@ from typing import Any
 
 import jax
 import numpy as np
+from gymnasium.spaces import Discrete
 
-from surefoot.core.dominance import dominance_matrix
+from surefoot.core.array import as_float, namespace
 from surefoot.core.particles import cumulative_quantile, cvar, mean, std
-from surefoot.policies import POLICIES, DecidedBy, Decision, Policy, policy_text
+from surefoot.envs.discrete import space_size
+from surefoot.policies import POLICIES, DecidedBy, Decision, Policy, policy_text, precision
 
 CURVE = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)  # levels of the CVaR curve in the text
 WORDS = {
@@ -21,6 +23,25 @@ WORDS = {
     DecidedBy.FALLBACK: "no action dominates all others; the fallback chose",
     DecidedBy.EXPLORATION: "it was drawn at random to explore",
 }
+
+# What actions are called, where the environment itself only numbers them.
+ACTIONS = {
+    "CartPole": ("push left", "push right"),
+    "MountainCar": ("push left", "coast", "push right"),
+    "Acrobot": ("torque -1", "no torque", "torque +1"),
+    "LunarLander": ("coast", "left engine", "main engine", "right engine"),
+    "FrozenLake": ("left", "down", "right", "up"),
+    "CliffWalking": ("up", "right", "down", "left"),
+    "Blackjack": ("stick", "hit"),
+    "Taxi": ("south", "north", "east", "west", "pick up", "drop off"),
+}
+
+
+def known_action_names(env_name: str, space: Any) -> tuple[str, ...]:
+    """What an environment's actions are known as, else their numbers."""
+    names, size = ACTIONS.get(env_name.split("-")[0], ()), space_size(space, "action_space")
+    start = int(space.start) if isinstance(space, Discrete) else 0
+    return names if len(names) == size else tuple(str(start + a) for a in range(size))
 
 
 @dataclass(frozen=True)
@@ -87,8 +108,9 @@ def explain(
     names: tuple[str, ...] | None = None,
 ) -> Explanation:
     """Decide on particles `z[A, N]` and say why."""
-    z = np.sort(np.asarray(z, dtype=np.float64), axis=-1)
-    decided = jax.tree.map(lambda leaf: np.asarray(leaf)[None], policy.decide(z, key, mask))
+    z = np.sort(_particles(z), axis=-1)
+    decision = policy.decide(z, key, mask, assume_sorted=True)
+    decided = jax.tree.map(lambda leaf: np.asarray(leaf)[None], decision)
     return _tell(z[None], policy, decided, names)[0]
 
 
@@ -101,10 +123,16 @@ def explain_all(
     names: tuple[str, ...] | None = None,
 ) -> list[Explanation]:
     """`explain` for every row of `z[B, A, N]` with its own key, decided in one compiled call."""
-    z = np.sort(np.asarray(z, dtype=np.float64), axis=-1)
+    z = np.sort(_particles(z), axis=-1)
     masks = np.ones(z.shape[:2], bool) if masks is None else np.asarray(masks, bool)
-    decided = jax.device_get(_decide_all(policy, z, keys, masks))
+    with precision(z):  # float64 stays float64
+        decided = jax.device_get(_decide_all(policy, z, keys, masks))
     return _tell(z, policy, decided, names)
+
+
+def _particles(z: Any) -> np.ndarray:
+    """As NumPy floats in their own precision, so that the words are about what was decided."""
+    return np.asarray(as_float(namespace(z=np.asarray(z)), np.asarray(z)))
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -119,7 +147,7 @@ def _tell(
     each: dict[str, Any] = {
         "tied": decided.tied,
         "violations": decided.violations,
-        "dominates": dominance_matrix(z, 2, policy.tolerance, assume_sorted=True),
+        "dominates": decided.violations <= policy.tolerance,  # the rule of `core.dominance`
         "z": z,
         "mean": mean(z),
         "std": std(z),

@@ -63,14 +63,12 @@ def main(words: list[str]) -> int:
 
 
 def _of_agent(options: ExplainOptions, words: list[str]) -> tuple[Any, str]:
-    from surefoot.agents.opening import env_of, explain_agent, initial_obs, read_obs
-
     assert options.agent is not None
     agent = open_typed(options.agent, options.env, words)
     text = str(options.state) if options.state is not None else options.obs
-    obs = initial_obs(agent, options.seed) if text is None else read_obs(text, agent)
-    explanation = explain_agent(agent, obs, options.policy)
-    spec = getattr(env_of(agent), "spec", None)
+    obs = agent.first_observation(options.seed) if text is None else _read(text, agent)
+    explanation = agent.explain(obs, options.policy)
+    spec = getattr(agent.env, "spec", None)
     where = f"{spec.id}, " if spec else ""
     first = f" (the first, seed {options.seed})" if text is None else ""
     return explanation, f"{where}observation {_shown(obs)}{first}, decided by {explanation.policy}"
@@ -108,3 +106,23 @@ def _shown(obs: Any) -> str:
 
     values = [f"{value:.4g}" for value in np.asarray(obs, dtype=float).ravel()[:8]]
     return ", ".join(values) + (" ..." if np.size(obs) > 8 else "")
+
+
+def _read(text: str, agent: Any) -> Any:
+    """`36` or `14,10,0` for whole numbers, `0.1,0,0,0` for the others."""
+    import numpy as np
+    from gymnasium.spaces import Box
+
+    words = [word for word in text.replace(" ", ",").split(",") if word]
+    try:
+        values = [float(word) for word in words]
+    except ValueError:
+        raise InputError(f"obs = {text!r}: give numbers with commas between them") from None
+    if not values:
+        raise InputError("obs is empty: give numbers with commas between them")
+    if isinstance(agent.observation_space, Box):
+        return np.asarray(values, np.float32)
+    if any(value != int(value) for value in values):
+        raise InputError(f"obs = {text!r}: a state is made of whole numbers")
+    numbers = tuple(int(value) for value in values)
+    return numbers[0] if len(numbers) == 1 else numbers

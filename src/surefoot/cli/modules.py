@@ -37,7 +37,7 @@ def allow_module(env_id: object, words: list[str]) -> None:
 
 def open_typed(place: Path, env: str | None, words: list[str]) -> Any:
     """The agent of a file or run directory, in its own environment or in the one that was typed."""
-    from surefoot.agents.opening import open_agent
+    from surefoot.agents.loading import open_agent
     from surefoot.envs.making import made_env
     from surefoot.runs.directory import RunDir
 

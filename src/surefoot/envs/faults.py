@@ -1,20 +1,22 @@
-"""A Gymnasium environment as training uses it: how it starts, restarts, is stored and fails."""
+"""A Gymnasium environment of anybody's making, as training uses it.
+
+Every episode starts from a seed made of the run's seed and the episode's number, always: that is
+what lets a run be taken up again between two episodes. What goes wrong in a step is a `Fault`.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import math
 import signal
 import threading
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from surefoot.envs.restoring import Unrestorable, capture, restore
+from surefoot.envs.making import env_name
 from surefoot.errors import InputError
 
 MODES = ("stop", "retry")
@@ -41,100 +43,73 @@ class FaultPolicy:
             raise InputError(f"step_timeout = {self.step_timeout!r}: it must be positive seconds")
 
 
-def fault_policy(given: str | FaultPolicy) -> FaultPolicy:
+def fault_policy(wanted: str | FaultPolicy) -> FaultPolicy:
     """`FaultPolicy`, or "stop", or "retry" (up to ten times)."""
-    if isinstance(given, FaultPolicy):
-        return given
-    if given not in MODES:
-        raise InputError(f"on_fault = {given!r}: give 'stop', 'retry' or a FaultPolicy")
-    return FaultPolicy(retries=10 if given == "retry" else 0)
+    if isinstance(wanted, FaultPolicy):
+        return wanted
+    if wanted not in MODES:
+        raise InputError(f"on_fault = {wanted!r}: give 'stop', 'retry' or a FaultPolicy")
+    return FaultPolicy(retries=10 if wanted == "retry" else 0)
 
 
 class Fault(Exception):
-    """A step that came to nothing; `lasting` if what the agent has learned is spoilt too."""
+    """A step that came to nothing: the next one to be made, or the number `step`.
 
-    def __init__(self, message: str, lasting: bool = False) -> None:
+    `lasting` if what the agent has learned is spoilt too; `ended` are the episodes before it.
+    """
+
+    def __init__(
+        self, message: str, *, lasting: bool = False, step: int | None = None, ended: Any = ()
+    ) -> None:
         super().__init__(message)
-        self.lasting = lasting
+        self.lasting, self.step, self.ended = lasting, step, ended
 
 
 class Hang(Exception):
     """A step took longer than it may."""
 
 
+def fault_from(error: Exception) -> Fault:
+    """What an environment raised, in one line."""
+    if isinstance(error, Fault | InputError):
+        return Fault(str(error))
+    text = " ".join(str(error).split())
+    return Fault(f"the environment raised {type(error).__name__}: {text}")
+
+
 def episode_seed(seed: int, number: int) -> int:
-    """The seed an episode's reset gets where it gets one: the run's own for the first."""
+    """The seed that episode `number` starts from: the run's own for the first."""
     if number == 0:
         return seed
     return int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
 
 
-class Stage:
-    """The training environment of one run."""
+class TrainingEnv:
+    """The environment of one run: seeds its episodes, limits their time, is renewed after a fault.
 
-    def __init__(self, env: gym.Env[Any, Any], seed: int, remake: Callable[[], Any] | None) -> None:
-        self.env, self.seed, self.remake = env, seed, remake
-        self.obstacle: str | None = None  # why its state cannot be stored
-        self.reseeds: bool | None = None  # known after the first reset
-        self._warned = False
+    `step` and `reset` are what the environment has, or limited to `limit_time`'s seconds.
+    """
 
-    def start(self, number: int) -> Any:
-        """The observation that episode `number` begins with: by seed, whatever was before."""
-        obs, _ = self.env.reset(seed=episode_seed(self.seed, number))
-        if self.reseeds is None:
-            try:
-                capture(self.env)
-                self.reseeds = False
-            except Unrestorable as obstacle:
-                self.give_up(str(obstacle))
-        return obs
-
-    def reset(self, number: int) -> Any:
-        """The same after an episode has ended in the ordinary way.
-
-        Where the environment's state can be stored its own random stream goes on. Where it
-        cannot, each episode starts from a seed made of the run's and its number, so that a
-        resumed run meets the same episodes as an uninterrupted one.
-        """
-        if self.reseeds:
-            return self.env.reset(seed=episode_seed(self.seed, number))[0]
-        return self.env.reset()[0]
-
-    def give_up(self, obstacle: str) -> None:
-        self.obstacle, self.reseeds = obstacle, True
-
-    def state(self) -> tuple[list[Any] | None, dict[str, np.ndarray]]:
-        """What a checkpoint holds of the environment; None where episodes are reseeded."""
-        if not self.reseeds:
-            try:
-                return capture(self.env)
-            except Unrestorable as obstacle:  # it held only plain data when it was first reset
-                self.give_up(str(obstacle))
-        if not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"the state of {env_name(self.env)} cannot be stored ({self.obstacle}): its "
-                "checkpoints are taken between episodes, each of which starts from its own seed",
-                stacklevel=2,
-            )
-        return None, {}
-
-    def restore(
-        self, told: Any, arrays: dict[str, np.ndarray], number: int, obs: Any, path: object
+    def __init__(
+        self, env: gym.Env[Any, Any], seed: int, remake: Callable[[], Any] | None = None
     ) -> None:
-        """As it was; `obs` is what it showed last."""
-        if told is not None:
-            self.start(number)
-            restore(self.env, told, arrays, path)
-            self.reseeds = False
-            return
-        self.give_up("as before")
-        if not np.array_equal(np.asarray(self.start(number), np.asarray(obs).dtype), obs):
-            warnings.warn(
-                f"{env_name(self.env)} does not start equal episodes from equal seeds: the "
-                "resumed run will differ from an uninterrupted one",
-                stacklevel=2,
-            )
+        self.env, self.seed, self.remake = env, seed, remake
+        self._timeout: float | None = None
+        self.step: Callable[[Any], Any] = env.step
+
+    @property
+    def name(self) -> str:
+        return env_name(self.env)
+
+    def limit_time(self, seconds: float | None) -> None:
+        """How long a step or a reset may take from now on."""
+        self._timeout = seconds
+        self.step = self.env.step if seconds is None else limited(self.env.step, seconds)
+
+    def reset(self, number: int) -> tuple[Any, dict[str, Any]]:
+        """The observation that episode `number` starts with, whatever was before, and the info."""
+        reset = self.env.reset if self._timeout is None else limited(self.env.reset, self._timeout)
+        return reset(seed=episode_seed(self.seed, number))
 
     def renew(self) -> None:
         """Another environment instead of one that has failed, if we know how to make it."""
@@ -142,10 +117,16 @@ class Stage:
             with contextlib.suppress(Exception):
                 self.env.close()
             self.env = self.remake()
+            self.limit_time(self._timeout)
 
-    def stepper(self, timeout: float | None) -> Callable[[Any], Any]:
-        """The environment's `step`; with a timeout, one that raises `Hang`."""
-        return self.env.step if timeout is None else limited(self.env.step, timeout)
+
+def refuse_masks(env: gym.Env[Any, Any], info: dict[str, Any]) -> None:
+    """Infeasible actions would be taken, and learned from, by an agent that knows no masks."""
+    if "action_mask" in info or hasattr(env.unwrapped, "action_masks"):
+        raise InputError(
+            f"{env_name(env)} masks actions, which NeuralAgent cannot honour yet: train a "
+            "TabularAgent on its TabularMDP, or wrap the environment so that every action is legal"
+        )
 
 
 def limited(call: Callable[..., Any], seconds: float) -> Callable[..., Any]:
@@ -168,47 +149,3 @@ def limited(call: Callable[..., Any], seconds: float) -> Callable[..., Any]:
             signal.signal(signal.SIGALRM, old)
 
     return within
-
-
-# --- which environment -------------------------------------------------------------------
-
-
-def env_name(env: gym.Env[Any, Any]) -> str:
-    return env.spec.id if env.spec is not None else type(env.unwrapped).__name__
-
-
-def env_about(env: gym.Env[Any, Any] | None) -> dict[str, Any] | None:
-    """What `gym.make` needs to make another one, or None where that is not known."""
-    spec = None if env is None else env.spec
-    if spec is None or spec.additional_wrappers or not _plain(spec.kwargs):
-        return None
-    if spec.id not in gym.registry:  # `gym.make("module:Name-v0")` finds it by importing
-        return None
-    return {"id": spec.id, "kwargs": spec.kwargs, "max_episode_steps": spec.max_episode_steps}
-
-
-def _plain(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(isinstance(k, str) for k in value) and all(map(_plain, value.values()))
-    if isinstance(value, list):
-        return all(map(_plain, value))
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return value is None or isinstance(value, bool | int | str)
-
-
-def env_from(about: Mapping[str, Any], path: object) -> gym.Env[Any, Any]:
-    """The environment a file names. Only what is registered already: a file imports nothing."""
-    told = about.get("env")
-    if told is None:
-        raise InputError(f"{path}: does not say how to make its environment: give env=")
-    try:
-        name, options, limit = told["id"], told["kwargs"], told["max_episode_steps"]
-        if name not in gym.registry or not _plain(options) or not isinstance(options, dict):
-            raise InputError(f"{path}: environment {str(name)[:80]!r} is not registered: give env=")
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
-            raise TypeError("max_episode_steps is not a whole number")
-        return gym.make(name, max_episode_steps=limit, **options)
-    except (gym.error.Error, TypeError, KeyError, ValueError, AssertionError) as error:
-        text = " ".join(str(error).split())
-        raise InputError(f"{path}: its environment cannot be made ({text})") from None

@@ -1,7 +1,9 @@
-"""Environments made by their Gymnasium id."""
+"""Environments made by their Gymnasium id, and what a file says to make one again."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -19,6 +21,15 @@ def made_env(env_id: str, **options: Any) -> gym.Env[Any, Any]:
         raise InputError(f"environment {env_id!r}: {text}") from error
 
 
+def separate_env(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    """Another environment of the same kind."""
+    if env.spec is None:
+        raise InputError(
+            f"{type(env.unwrapped).__name__} is not registered: give eval_env for evaluation"
+        )
+    return gym.make(env.spec)
+
+
 def suited_agent(env_id: str, **options: Any) -> Literal["neural", "tabular"]:
     """Tabular where the observations can be numbered, else neural."""
     from surefoot.envs.discrete import space_size
@@ -31,3 +42,44 @@ def suited_agent(env_id: str, **options: Any) -> Literal["neural", "tabular"]:
     finally:
         env.close()
     return "tabular"
+
+
+def env_name(env: gym.Env[Any, Any]) -> str:
+    return env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+
+
+def env_recipe(env: gym.Env[Any, Any] | None) -> dict[str, Any] | None:
+    """What `gym.make` needs to make another one, or None where that is not known."""
+    spec = None if env is None else env.spec
+    if spec is None or spec.additional_wrappers or not _plain(spec.kwargs):
+        return None
+    if spec.id not in gym.registry:  # `gym.make("module:Name-v0")` finds it by importing
+        return None
+    return {"id": spec.id, "kwargs": spec.kwargs, "max_episode_steps": spec.max_episode_steps}
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(k, str) for k in value) and all(map(_plain, value.values()))
+    if isinstance(value, list):
+        return all(map(_plain, value))
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, bool | int | str)
+
+
+def env_from_file(about: Mapping[str, Any], path: object) -> gym.Env[Any, Any]:
+    """The environment a file names. Only what is registered already: a file imports nothing."""
+    recipe = about.get("env")
+    if recipe is None:
+        raise InputError(f"{path}: does not say how to make its environment: give env=")
+    try:
+        name, options, limit = recipe["id"], recipe["kwargs"], recipe["max_episode_steps"]
+        if name not in gym.registry or not _plain(options) or not isinstance(options, dict):
+            raise InputError(f"{path}: environment {str(name)[:80]!r} is not registered: give env=")
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
+            raise TypeError("max_episode_steps is not a whole number")
+        return gym.make(name, max_episode_steps=limit, **options)
+    except (gym.error.Error, TypeError, KeyError, ValueError, AssertionError) as error:
+        text = " ".join(str(error).split())
+        raise InputError(f"{path}: its environment cannot be made ({text})") from None

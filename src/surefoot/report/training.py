@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.agents.opening import action_names, env_of, initial_obs, open_agent
+from surefoot.agents.loading import open_agent
 from surefoot.envs.cliffs import CliffGrid, noisy_states
 from surefoot.errors import InputError
 from surefoot.plots.training import (
@@ -125,7 +125,7 @@ def _observations(asked: Any, count: int) -> list[str]:
 
 
 def _action_names(agent: Any, size: int) -> tuple[str, ...]:
-    return action_names(agent, size) if agent is not None else tuple(map(str, range(size)))
+    return agent.action_names if agent is not None else tuple(map(str, range(size)))
 
 
 # --- decisions -----------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def _table(agent: Any) -> Explorer:
         raise InputError(f"{len(z)} states are too many for one page; see `surefoot explain`")
     masks = getattr(agent.mdp, "mask", None)
     places, states, columns = _layout(agent, len(z))
-    start = initial_obs(agent, agent.seed)
+    start = agent.first_observation(agent.seed)
     start = start if isinstance(start, int) and start in states else states[0]
     learned = Learned(z, _ask(agent), states, None if masks is None else np.asarray(masks),
                       agent.seed)  # fmt: skip
@@ -184,7 +184,7 @@ def _layout(agent: Any, size: int) -> tuple[list[Any], list[int], int]:
     grid = grid_of(agent.mdp)
     if grid is not None:
         return cliff_places(grid, noisy_states(agent.mdp)), acting_states(grid), grid.columns
-    world = getattr(env_of(agent), "unwrapped", None)
+    world = getattr(agent.env, "unwrapped", None)
     marks = np.asarray(getattr(world, "desc", np.zeros(0, "S1")))
     if marks.ndim == 2 and marks.size == size and marks.dtype.kind == "S":  # FrozenLake
         columns = marks.shape[1]
@@ -212,7 +212,7 @@ def grid_of(mdp: Any) -> Any:
 
 
 def _first_observation(agent: Any) -> Explorer:
-    obs = initial_obs(agent, agent.seed)
+    obs = agent.first_observation(agent.seed)
     z = np.asarray(agent.return_distribution(obs))[None]
     values = [f"{v:.4g}" for v in np.asarray(obs, dtype=float).ravel()[:8]]
     shown = ", ".join(values) + (" ..." if np.size(obs) > 8 else "")

@@ -41,7 +41,10 @@ class Kept(Protocol):
     @property
     def num_timesteps(self) -> int: ...
 
-    def snapshot(self, *, cut: bool = False) -> Snapshot: ...
+    @property
+    def at_boundary(self) -> bool: ...
+
+    def snapshot(self) -> Snapshot: ...
 
 
 class Checkpoints:
@@ -68,25 +71,28 @@ class Checkpoints:
         self._lock: Lock | None = None
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
-        self._last = -1  # step of the newest one written or under way
+        self.last: int | None = None  # step of the newest one written or under way
 
     # --- for everyone --------------------------------------------------------------------
 
-    def save(self, agent: Kept, *, cut: bool = False) -> Path:
+    def save(self, agent: Kept) -> Path:
         """Keep the agent's run as it is now; returns when it is on disk."""
         alone = self._lock is None  # not within `learn`
         self.open(agent.num_timesteps)
         try:
             self.settle()
-            return self._write(agent.snapshot(cut=cut))
+            return self._write(agent.snapshot())
         finally:
             if alone:
                 self.close()
 
     def latest(self) -> Path | None:
         """The newest checkpoint that is whole, or None; damaged ones are passed over."""
-        found = self._newest()
-        return found[0] if found else None
+        newest = self.read_latest()
+        return newest[0] if newest else None
+
+    def path_of(self, step: int) -> Path:
+        return self.directory / f"step-{step:012d}.safetensors"
 
     @property
     def paths(self) -> list[Path]:
@@ -108,14 +114,15 @@ class Checkpoints:
         except OSError as error:
             raise RunError(f"cannot make {self.directory}: {error.strerror}") from error
         lock = lock_directory(self.directory)
-        found = self._newest(after=step)
-        if found is not None:
+        later = self.read_latest(after=step)
+        if later is not None:
             raise InputError(
-                f"{self.directory} holds a checkpoint of step {_step(found[0])}, later than this "
+                f"{self.directory} holds a checkpoint of step {_step(later[0])}, later than this "
                 f"run's {step}: resume that one, or choose another directory"
             )
         discard_temporaries(self.directory)
-        self._lock, self._last = lock, step
+        self._lock = lock
+        self.last = max((s for s in map(_step, self.paths) if s <= step), default=None)
 
     def close(self) -> None:
         """Wait for the one under way and give the directory back."""
@@ -127,7 +134,7 @@ class Checkpoints:
             self._lock = None
 
     def due(self, step: int) -> bool:
-        return step // self.every > self._last // self.every
+        return self.last is None or step // self.every > self.last // self.every
 
     def offer(self, take: Callable[[], Snapshot]) -> bool:
         """Keep what `take` gives, in the background; False if one is still under way."""
@@ -135,7 +142,7 @@ class Checkpoints:
             return False
         self.settle()
         snapshot = take()
-        self._last = snapshot.step
+        self.last = snapshot.step
         self._thread = threading.Thread(target=self._try, args=(snapshot,), name="checkpoint")
         self._thread.start()
         return True
@@ -162,7 +169,7 @@ class Checkpoints:
             self._error = error
 
     def _write(self, snapshot: Snapshot) -> Path:
-        path = self.directory / f"step-{snapshot.step:012d}.safetensors"
+        path = self.path_of(snapshot.step)
         try:
             snapshot.sync()
             data = encode(snapshot.kind, snapshot.arrays, snapshot.about, "checkpoint")
@@ -171,14 +178,15 @@ class Checkpoints:
             good = [p.name for p in self.paths]
             kept = f"the last checkpoint is {good[-1]}" if good else "there is no checkpoint yet"
             raise RunError(f"{error}; {kept}") from error
-        self._last = snapshot.step
+        self.last = snapshot.step
         # Later ones are damaged files of a run that is being repeated: they count for nothing.
         for old in [p for p in self.paths if _step(p) <= snapshot.step][: -self.keep]:
             with contextlib.suppress(OSError):
                 old.unlink()
         return path
 
-    def _newest(self, after: int = -1) -> tuple[Path, Content] | None:
+    def read_latest(self, after: int = -1) -> tuple[Path, Content] | None:
+        """The newest checkpoint that is whole, of a step later than `after`, and what it holds."""
         for path in reversed(self.paths):
             if _step(path) <= after:
                 return None
@@ -197,10 +205,10 @@ def read_checkpoint(
     if not path.is_dir():
         return path, *read_agent(path, kind, "checkpoint")
     folder = path / "checkpoints" if (path / "checkpoints").is_dir() else path
-    found = Checkpoints(folder)._newest()
-    if found is None:
+    newest = Checkpoints(folder).read_latest()
+    if newest is None:
         raise InputError(f"{place}: holds no checkpoint that can be read")
-    path, (arrays, about) = found
+    path, (arrays, about) = newest
     if kind is not None and about.get("kind") != kind:
         raise InputError(f"{path}: holds a {about.get('kind')!r} agent, not a {kind} one")
     return path, arrays, about

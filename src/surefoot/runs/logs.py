@@ -62,7 +62,8 @@ class RunLog:
         hooks: Sequence[Hook] = (),
         tables: Mapping[str, tuple[str, ...]] = TABLES,
     ) -> None:
-        self.directory, self.hooks, self.tables = Path(directory), tuple(hooks), tables
+        self.directory, self.hooks = Path(directory), tuple(hooks)
+        self.tables = tables  # the columns of each
         self._files: dict[str, Any] = {}
         self._touched: set[str] = set()  # tables whose Parquet is no longer up to date
         try:
@@ -70,11 +71,13 @@ class RunLog:
         except OSError as error:
             raise RunError(f"cannot make {directory}: {error.strerror}") from error
 
-    def episode(self, episode: Finished) -> None:
-        self._rows("episodes", [tuple(episode)])
+    def episode(self, episode: Finished, row: tuple[Any, ...] | None = None) -> None:
+        """A finished episode; `row` is its line where the table has other columns."""
+        self._rows("episodes", [tuple(episode) if row is None else row])
         for name, value in (("return", episode.total), ("length", episode.length)):
             self._scalar(f"episode/{name}", float(value), episode.step)
-        self._scalar("train/loss", episode.loss, episode.step)
+        if np.isfinite(episode.loss):  # a table has none
+            self._scalar("train/loss", episode.loss, episode.step)
 
     def evaluation(self, step: int, returns: np.ndarray) -> None:
         self._rows("evaluations", [(step, i, float(r)) for i, r in enumerate(returns)])

@@ -1,22 +1,26 @@
-"""What `learn` does between two stretches of steps: keep, complain, stop when asked."""
+"""What `learn` does between two stretches of steps: keep, complain, stop when asked.
+
+A run in a Gymnasium environment goes on from where an episode begins, so checkpoints are taken
+there. One that is resumed repeats, bit for bit, what came after.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import time
+import warnings
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from surefoot.errors import InputError, Interrupted, SurefootError
-from surefoot.runs.checkpoints import Checkpoints
+from surefoot.runs.checkpoints import Checkpoints, Kept
 from surefoot.runs.signals import asked, stopping
 
-PATIENCE = 5.0  # seconds a stop waits for the end of an episode that cannot be taken up again
-
-
+PATIENCE = 5.0  # seconds a stop waits for the end of an episode
 LONGEST = 0.5  # seconds between two looks; a slow environment gets shorter stretches
+TOO_LONG = 2  # periods of checkpoints that an episode may last before a stop cuts it
+OVERDUE = 10  # periods without a checkpoint that are worth a warning
 
 
 class Pace:
@@ -36,10 +40,10 @@ class Pace:
 
 
 class Session:
-    """One call of `learn`. The agent says by `at_boundary` whether its environment can be
-    taken up again from where it is."""
+    """One call of `learn`. The agent says by `at_boundary` whether its run can be taken up again
+    from where it is."""
 
-    def __init__(self, agent: Any, checkpoints: Checkpoints | None) -> None:
+    def __init__(self, agent: Kept, checkpoints: Checkpoints | None) -> None:
         if checkpoints is not None and not isinstance(checkpoints, Checkpoints):
             raise InputError(
                 f"checkpoints is a {type(checkpoints).__name__}: give Checkpoints(...)"
@@ -47,25 +51,22 @@ class Session:
         self.agent, self.checkpoints = agent, checkpoints
         self._stack = ExitStack()
         self._asked_at: float | None = None
-        self.retried = 0  # faults that the run went on after
+        self._warned = False
 
     def __enter__(self) -> Session:
-        if self.checkpoints is not None:
-            self.checkpoints.open(self.agent.num_timesteps)
+        keeper = self.checkpoints
+        if keeper is not None:
+            keeper.open(self.agent.num_timesteps)
             try:
                 # A run that is killed before its first checkpoint is due can go on too, and
                 # its logs know where they began.
-                self._last()
+                if self.agent.at_boundary:
+                    keeper.save(self.agent)
             except BaseException:
-                self.checkpoints.close()
+                keeper.close()
                 raise
             self._stack.enter_context(stopping())
         return self
-
-    def wants_boundary(self) -> bool:
-        """Whether the run should pause when the episode ends."""
-        keeper = self.checkpoints
-        return keeper is not None and (asked() is not None or keeper.due(self.agent.num_timesteps))
 
     def between(self) -> None:
         """Between two stretches of steps."""
@@ -73,9 +74,22 @@ class Session:
         if keeper is not None:
             keeper.complain()
         if asked() is not None:
-            self._meet()
-        if keeper is not None and keeper.due(self.agent.num_timesteps) and self.agent.at_boundary:
-            keeper.offer(self.agent.snapshot)
+            self._stop()
+        if keeper is not None and keeper.due(self.agent.num_timesteps):
+            if self.agent.at_boundary:
+                keeper.offer(self.agent.snapshot)
+            elif self._age() > OVERDUE * keeper.every and not self._warned:
+                self._warned = True
+                warnings.warn(
+                    f"no checkpoint for {self._age()} steps: they are taken between episodes, and "
+                    "this one does not end; give the environment a time limit",
+                    stacklevel=4,
+                )
+
+    def save(self) -> None:
+        """Keep the run as it is, if any is kept."""
+        if self.checkpoints is not None:
+            self.checkpoints.save(self.agent)
 
     def __exit__(
         self,
@@ -91,35 +105,47 @@ class Session:
                 if error is None:
                     self._last()
                     if asked() is not None:
-                        self._meet()
+                        self._stop()
             finally:
                 # The first error is the one to tell.
                 with contextlib.suppress(*((SurefootError,) if error is not None else ())):
                     keeper.close()
 
-    def _meet(self) -> None:
+    def _stop(self) -> None:
         """Save, and end `learn`."""
-        stop = asked()
+        stop, keeper = asked(), self.checkpoints
         assert stop is not None
         now = time.monotonic()
         self._asked_at = self._asked_at or now
-        if self.checkpoints and not self.agent.at_boundary and now - self._asked_at < PATIENCE:
+        if keeper and not self.agent.at_boundary and now - self._asked_at < PATIENCE:
             return
         stop.met = True
         step = self.agent.num_timesteps
-        if self.checkpoints is None:
+        if keeper is None:
             raise Interrupted(f"interrupted at step {step}; no checkpoints were being kept")
         path = self._last()
         kind = type(self.agent).__name__
-        how = self.checkpoints.hint or f"{kind}.resume({str(self.checkpoints.directory)!r})"
-        raise Interrupted(f"interrupted at step {step}, saved {path}; go on with {how}", path)
+        how = keeper.hint or f"{kind}.resume({str(keeper.directory)!r})"
+        saved = (
+            "saved" if keeper.last == step else f"within an episode; step {keeper.last} is saved:"
+        )
+        raise Interrupted(f"interrupted at step {step}, {saved} {path}; go on with {how}", path)
 
     def _last(self) -> Path:
-        """The newest checkpoint, of this very step."""
-        keeper = self.checkpoints
+        """The checkpoint that the run would go on from: of this very step if an episode begins
+        here, else of the last one that began. An episode that lasts too long is cut for it."""
+        keeper, step = self.checkpoints, self.agent.num_timesteps
         assert keeper is not None
         keeper.settle()
-        path = keeper.directory / f"step-{self.agent.num_timesteps:012d}.safetensors"
-        if keeper._last == self.agent.num_timesteps and path.exists() and self.agent.at_boundary:
-            return path
-        return keeper.save(self.agent, cut=not self.agent.at_boundary)
+        fresh = keeper.last == step or not self.agent.at_boundary
+        if fresh and keeper.last is not None and self._age() <= TOO_LONG * keeper.every:
+            path = keeper.path_of(keeper.last)
+            if path.exists():
+                return path
+        return keeper.save(self.agent)
+
+    def _age(self) -> int:
+        """Steps since the newest checkpoint."""
+        assert self.checkpoints is not None
+        last = self.checkpoints.last
+        return self.agent.num_timesteps - (0 if last is None else last)

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from gymnasium.wrappers import TimeLimit
 
 from surefoot.agents.loading import load, resume
 from surefoot.agents.neural import NeuralAgent, NeuralConfig
@@ -32,15 +31,12 @@ from surefoot.agents.tabular import TabularAgent, TabularConfig
 from surefoot.core.stats import mean_interval
 from surefoot.envs.making import made_env
 from surefoot.errors import InputError
-from surefoot.policies import policy_text
 from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.directory import Existing, RunDir, config_bytes
 from surefoot.runs.files import atomic_write, json_bytes, plain, read_json
 from surefoot.runs.format import settings
 from surefoot.runs.logs import Hook, RunLog, Watch
-from surefoot.runs.progress import Mode, progress
 from surefoot.runs.signals import stopping
-from surefoot.training.evaluation import evaluate
 
 AgentKind = Literal["neural", "tabular"]
 AGAIN = "the same command"
@@ -141,89 +137,18 @@ def train(
             agent = resume(run.path, _env_argument(training))
         left = training.steps - agent.num_timesteps
         if left > 0:
-            common: dict[str, Any] = {"checkpoints": keeper, "on_fault": on_fault, "progress": show}
-            learn: Any = _learn_tabular if training.agent == "tabular" else _learn_neural
-            learn(agent, left, training, watched, run, hooks(run.path), common)
+            with RunLog(run.path, hooks(run.path)) as book:
+                agent.learn(
+                    left,
+                    log=book,
+                    eval_every=training.eval_every if training.eval_episodes > 0 else None,
+                    eval_episodes=training.eval_episodes,
+                    watch=Watch(_stacked(watched), training.watch_every) if watched else None,
+                    checkpoints=keeper,
+                    on_fault=on_fault,
+                    progress=show,
+                )
         return _finish(run, training, agent)
-
-
-def _learn_neural(
-    agent: NeuralAgent,
-    steps: int,
-    training: Training,
-    watched: list[Any],
-    run: RunDir,
-    hooks: Sequence[Hook],
-    common: dict[str, Any],
-) -> None:
-    watch = Watch(np.stack(watched), training.watch_every) if watched else None
-    if training.eval_episodes > 0:
-        common |= {"eval_every": training.eval_every, "eval_episodes": training.eval_episodes}
-    with RunLog(run.path, hooks) as book:
-        agent.learn(steps, log=book, watch=watch, **common)
-
-
-def _learn_tabular(
-    agent: TabularAgent,
-    steps: int,
-    training: Training,
-    watched: list[Any],
-    run: RunDir,
-    hooks: Sequence[Hook],
-    common: dict[str, Any],
-) -> None:
-    """Its `learn` writes episodes.csv; from stop to stop, evaluations and watched states do here.
-
-    A checkpoint is older than what was measured at its step, so that is measured again.
-    """
-    for table in ("evaluations", "distributions"):
-        _forget_from(run.path / f"{table}.csv", agent.num_timesteps)
-    evaluates = training.eval_every if training.eval_episodes > 0 else None
-    watches = training.watch_every if watched else None
-    reported = len(agent.episodes)
-    mode: Mode = "auto" if common.pop("progress") else "silent"
-
-    def callback(agent: TabularAgent) -> None:
-        nonlocal reported
-        for total in agent.episode_returns[reported:] if hooks else ():
-            for hook in hooks:
-                hook.scalar("episode/return", float(total), agent.num_timesteps)
-        reported = len(agent.episodes)
-        bar.note(f"episode {reported}")
-        bar.advance(agent.num_timesteps - done - bar.done)
-
-    def due(every: int | None) -> bool:
-        return every is not None and agent.num_timesteps % every == 0 < agent.num_timesteps
-
-    done = agent.num_timesteps
-    with (
-        RunLog(run.path, hooks) as book,
-        progress(steps, training.title, "steps", mode=mode) as bar,
-    ):
-        while True:
-            now = agent.num_timesteps
-            if due(evaluates):
-                book.evaluation(now, evaluated_returns(agent, training))
-            if due(watches):
-                book.distribution(now, np.stack([agent.return_distribution(o) for o in watched]))
-            if now >= training.steps:
-                return
-            stops = [(now // every + 1) * every for every in (evaluates, watches) if every]
-            agent.learn(min([training.steps, *stops]) - now, callback, log=run.path, **common)
-
-
-def evaluated_returns(agent: Any, training: Training) -> np.ndarray:
-    """Returns of the evaluation policy in fresh episodes."""
-    if isinstance(agent, NeuralAgent):
-        return agent.evaluate(training.eval_episodes)
-    policy = policy_text(agent.config.evaluation)
-    episodes, seed = max(2, training.eval_episodes), training.seed + 10_000
-
-    def limited() -> Any:  # a policy that walks in circles comes to an end too
-        return TimeLimit(training.make_env(), agent.config.horizon)
-
-    (evaluated,) = evaluate(agent, (policy,), env=limited, episodes=episodes, seed=seed)
-    return evaluated.returns[: training.eval_episodes]
 
 
 def _finish(run: RunDir, training: Training, agent: Any) -> Any:
@@ -242,7 +167,7 @@ def _finish(run: RunDir, training: Training, agent: Any) -> Any:
     summary["last_episodes"] = len(last)
     summary["training_return"] = mean_interval(last).as_dict() if len(last) > 1 else None
     if training.eval_episodes > 1:
-        final = evaluated_returns(agent, training)
+        final = agent.evaluate(training.eval_episodes)
         summary["evaluation_return"] = mean_interval(final).as_dict()
         summary["evaluation_returns"] = final.tolist()
     run.write_summary(summary)
@@ -275,6 +200,11 @@ def watched_observations(training: Training) -> list[Any]:
     return out
 
 
+def _stacked(watched: list[Any]) -> Any:
+    """A batch of observations; those of several parts stay a list."""
+    return watched if isinstance(watched[0], tuple | dict) else np.stack(watched)
+
+
 def _env_argument(training: Training) -> Any:
     """The environment by the name it was given, which says which module registers it."""
     return training.make_env() if training.env_options else training.env
@@ -297,16 +227,6 @@ def _allow_more_steps(out: Path, training: Training) -> None:
 
 def _same(training: Training, stored: dict[str, Any]) -> bool:
     return config_bytes(training.as_dict(), "training") == json_bytes(stored)
-
-
-def _forget_from(path: Path, step: int) -> None:
-    """Rows of a log that a resumed run will write again."""
-    if not path.is_file():
-        return
-    head, *rows = path.read_bytes().splitlines(keepends=True)
-    kept = [row for row in rows if int(row.partition(b",")[0]) < step]
-    if len(kept) < len(rows):
-        atomic_write(path, b"".join([head, *kept]))
 
 
 def at_least(name: str, value: Any, least: int) -> None:

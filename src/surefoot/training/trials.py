@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.agents.tabular import COUNTS
 from surefoot.runs.progress import Mode, progress
 from surefoot.training.engines import Board, run_jobs
 from surefoot.training.engines.board import Place, counter
-from surefoot.training.train import Training, evaluated_returns
+from surefoot.training.train import Training
 
 SHARE = 0.2  # of the training episodes, at the end, that `training_return` is the mean of
 
@@ -53,9 +52,8 @@ def run_training(training: Training, steps_done: np.ndarray | None = None) -> Tr
     agent: Any = training.make_agent()
     episodes: list[tuple[int, float]] = []
 
-    def note(agent: Any, episode: Any = None) -> None:
-        if episode is not None:
-            episodes.append((episode.step, episode.total))
+    def note(agent: Any, episode: Any) -> None:
+        episodes.append((episode.step, episode.total))
         if steps_done is not None:
             steps_done[0] = agent.num_timesteps
 
@@ -63,12 +61,9 @@ def run_training(training: Training, steps_done: np.ndarray | None = None) -> Tr
     for until in training.evaluation_steps():
         agent.learn(until - agent.num_timesteps, callback=note)
         steps.append(until)
-        returns.append(evaluated_returns(agent, training))
+        returns.append(agent.evaluate(training.eval_episodes))
         if steps_done is not None:
             steps_done[0] = until
-    if training.agent == "tabular":
-        ends = np.cumsum(agent.episodes[:, COUNTS.index("steps")])
-        episodes = list(zip(ends, agent.episode_returns, strict=True))
     ended = np.array(episodes, np.float64).reshape(-1, 2)
     return TrainingResult(
         training,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from surefoot.agents.neural import NeuralAgent
-from surefoot.agents.neural.fused import _enter, advance
+from surefoot.agents.neural.loop import CompiledNetwork, compiled_step, to_device
 from surefoot.envs import probes
 from surefoot.errors import InputError, RunError
 from surefoot.policies import SSD, CVaR, DecidedBy
@@ -35,26 +35,6 @@ def test_two_calls_of_learn_equal_one_long_one_bit_for_bit(compiled):
     assert not same(once.params, other.params)
 
 
-def test_a_compiled_run_resumes_from_its_state_bit_for_bit():
-    through = NeuralAgent("CartPole-v1", compiled=True, **TINY).learn(90)
-    saved = through.state
-    through.learn(110)
-    again = NeuralAgent.from_state(
-        "CartPole-v1", saved, config=through.config, seed=0, compiled=True
-    ).learn(110)
-    assert same(through.state, again.state)
-
-
-def test_a_gymnasium_run_resumes_with_a_restored_environment_or_a_new_episode():
-    agent = NeuralAgent("CartPole-v1", **TINY).learn(90)
-    saved, env = agent.state, agent.env
-    resumed = NeuralAgent.from_state(env, saved, config=agent.config, seed=0, env_restored=True)
-    restarted = NeuralAgent.from_state("CartPole-v1", saved, config=agent.config, seed=0)
-    assert same(resumed.state, saved)
-    assert not restarted.state.begun
-    assert restarted.learn(10).num_timesteps == 100
-
-
 def test_state_is_a_copy_that_training_does_not_touch():
     agent = NeuralAgent("CartPole-v1", **TINY).learn(50)
     saved = agent.state
@@ -67,13 +47,13 @@ def test_state_is_a_copy_that_training_does_not_touch():
 def test_a_compiled_stretch_is_its_steps_one_by_one():
     options = TINY | {"learning_starts": 0, "target_period": 1000}
     agent = NeuralAgent("CartPole-v1", compiled=True, **options)
-    inner = _enter(agent.config, agent.spec, agent._state, agent.pure)
-    inner = jax.tree.map(lambda leaf: leaf.copy(), inner)
+    state = to_device(agent.state)
+    inner = CompiledNetwork(agent.config, agent.spec, agent.pure, state).enter()
     one = jax.jit(
-        lambda inner, key: advance(agent.config, agent.spec, agent.pure, True, key, inner)
+        lambda inner, key: compiled_step(agent.config, agent.spec, agent.pure, True, key, inner)
     )
     for _ in range(60):
-        inner, _ = one(inner, agent._state.key)
+        inner, _ = one(inner, state.key)
     agent.learn(60)
     for a, b in zip(agent.params, inner.carry.params, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)

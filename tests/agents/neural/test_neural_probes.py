@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from surefoot.agents.neural import NeuralAgent, NeuralConfig
-from surefoot.agents.neural.replay import Transition
+from surefoot.agents.neural.replay import Sample
 from surefoot.agents.neural.spaces import Spec
 from surefoot.agents.neural.step import init_carry, targets, update
 from surefoot.envs import probes
@@ -63,7 +63,7 @@ def test_polyak_averaging_and_rare_updates_learn_too():
 def one_batch(spec, size=8):
     rng = np.random.default_rng(0)
     obs = rng.normal(size=(2, size, spec.obs_size)).astype(np.float32)
-    return Transition(
+    return Sample(
         jnp.asarray(obs[0]), jnp.zeros(size, jnp.int32), jnp.ones(size), jnp.full(size, 0.9),
         jnp.asarray(obs[1]),
     )  # fmt: skip

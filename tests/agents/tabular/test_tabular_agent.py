@@ -6,7 +6,7 @@ import pytest
 
 import surefoot.envs  # noqa: F401  (registers the environments)
 from surefoot.agents.tabular import TabularAgent
-from surefoot.agents.tabular.training import advance
+from surefoot.agents.tabular.loop import advance
 from surefoot.envs import CliffGrid, risky_cliff
 from surefoot.errors import InputError, RunError
 from surefoot.policies import SSD, DecidedBy
@@ -138,8 +138,8 @@ def test_mistakes_are_told():
     agent = TabularAgent(risky_cliff())
     with pytest.raises(InputError, match=r"states are 0\.\.47"):
         agent.predict(48)
-    with pytest.raises(InputError, match="total_timesteps = 0"):
-        agent.learn(0)
+    with pytest.raises(InputError, match="total_timesteps = -1"):
+        agent.learn(-1)
 
 
 class NotANumber(gymnasium.Env):
@@ -164,5 +164,7 @@ def test_a_bad_environment_is_named():
 def test_callback_can_stop():
     seen = []
     agent = TabularAgent(risky_cliff(), seed=0)
-    agent.learn(5_000, callback=lambda a: seen.append(a.num_timesteps) or len(seen) < 2)
-    assert seen == [500, 1000]
+    agent.learn(5_000, callback=lambda a, episode: seen.append(episode) or len(seen) < 2)
+    assert agent.num_timesteps < 5_000
+    assert [e.total for e in seen] == agent.episode_returns.tolist()
+    assert [e.step for e in seen] == np.cumsum([e.length for e in seen]).tolist()

@@ -72,10 +72,10 @@ def test_mixture_by_numpy_oracle():
 @pytest.mark.parametrize(
     "options",
     [
-        {"loss": "wgf", "targets": "sample"},
-        {"loss": "wgf", "targets": "mixture"},
-        {"loss": "wgf", "transport": "sinkhorn"},
-        {"loss": "wgf", "potential": "energy"},
+        {"loss": "wgf-exact", "targets": "sample"},
+        {"loss": "wgf-exact", "targets": "mixture"},
+        {"loss": "wgf"},
+        {"loss": "proximal-qr"},
         {"loss": "qr", "learning_rate": 1.0},
     ],
 )

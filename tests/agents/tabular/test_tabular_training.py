@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from surefoot.agents.tabular import COUNTS, TabularConfig, train_trials
-from surefoot.agents.tabular.training import advance, start_runs, trial_keys
+from surefoot.agents.tabular.loop import advance, start_runs, trial_keys
 from surefoot.envs import TabularMDP, risky_cliff
 from surefoot.errors import InputError, RunError
 from surefoot.policies import SSD, CVaR
@@ -15,7 +15,7 @@ from surefoot.policies import SSD, CVaR
 CONFIGS = {
     "mixture": TabularConfig(memory=8, behaviour=SSD(tolerance=5e-4), initial_std=1.0),
     "qr": TabularConfig(loss="qr", behaviour=CVaR(0.25), initial_std=1.0),
-    "sinkhorn": TabularConfig(transport="sinkhorn", targets="sample", initial_std=1.0),
+    "sinkhorn": TabularConfig(loss="wgf", targets="sample", initial_std=1.0),
     "on-policy": TabularConfig(targets="sample", target="behaviour", initial_std=1.0),
 }
 

@@ -75,9 +75,6 @@ def deadly(call: str, number: int) -> None:
 def main(folder: Path, first: int, words: list[str]) -> None:
     import jax
 
-    import surefoot.agents.tabular.agent
-
-    surefoot.agents.tabular.agent.CHUNK = EVERY
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     if words:

@@ -109,7 +109,7 @@ def test_the_run_stops_with_everything_before_kept(kind, how, tmp_path):
 @pytest.mark.parametrize("how", ["raise", "obs"])
 def test_the_run_goes_on_after_a_retry(kind, how):
     agent = agent_for(kind, how)
-    with pytest.warns(UserWarning, match=f"step {BAD}: .*; retry 1 of 10"):
+    with pytest.warns(UserWarning, match=f"step {BAD}: .*; retries left: 9"):
         agent.learn(100, on_fault="retry")
     assert agent.num_timesteps == 100
     assert len(agent.faults) == 1
@@ -127,13 +127,13 @@ def test_retries_run_out_and_an_environment_with_a_name_is_made_anew():
     agent = sf.NeuralAgent("surefoot-test/Failing-v0", **TINY)
     agent.env.unwrapped.always = True
     made = STEPS["made"]
-    with pytest.warns(UserWarning, match="retry 1 of 2"):
+    with pytest.warns(UserWarning, match="retries left: 1"):
         agent.learn(100, on_fault=FaultPolicy(retries=2))
     assert STEPS["made"] == made + 1  # the new one is sound
     STEPS["done"] = 0
     stuck = agent_for("neural", "raise", always=True)
     with (
-        pytest.warns(UserWarning, match=r"retry [12] of 2"),
+        pytest.warns(UserWarning, match=r"retries left: [01]"),
         pytest.raises(RunError, match=f"step {BAD}: "),
     ):
         stuck.learn(100, on_fault=FaultPolicy(retries=2))
@@ -151,7 +151,7 @@ def test_a_loss_that_is_no_number_stops_and_the_last_checkpoint_is_sound(tmp_pat
         agent.learn(200, checkpoints=Checkpoints(tmp_path, every=30), on_fault="retry")
     assert caught.value.partial is agent
     again = sf.NeuralAgent.resume(tmp_path, Huge("none"))
-    assert again.num_timesteps == 60
+    assert again.num_timesteps in (30, 60)  # the newest that was written before the loss ran off
     assert np.isfinite(again.return_distribution([0.0])).all()
 
 

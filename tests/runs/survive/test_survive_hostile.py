@@ -32,7 +32,7 @@ def files(tmp_path_factory):
     """A saved agent and a checkpoint of each of two kinds, with what reads them."""
     folder, found = tmp_path_factory.mktemp("files"), []
     for name in ("tabular-stepped", "neural-gymnasium"):
-        keeper = Checkpoints(folder / name, every=70)
+        keeper = Checkpoints(folder / name, every=30)
         agent = survive_child.kinds()[name]().learn(70, checkpoints=keeper)
         agent.save(folder / f"{name}.safetensors")
         found += [(folder / f"{name}.safetensors", load), (keeper.latest(), resume)]

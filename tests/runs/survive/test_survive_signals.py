@@ -103,31 +103,31 @@ def small_disk(tmp_path):
 
 def test_a_full_disk_is_told_and_the_last_checkpoint_stays(small_disk):
     agent = survive_child.kinds()["tabular-stepped"]().learn(40)
-    keeper = Checkpoints(small_disk / "checkpoints", every=20, keep=1)
-    agent.learn(20, checkpoints=keeper)
+    keeper = Checkpoints(small_disk / "checkpoints", every=40, keep=1)
+    agent.learn(40, checkpoints=keeper)
     good, step = digest(resume(small_disk)), agent.num_timesteps
     rest = os.statvfs(small_disk)
     (small_disk / "ballast").write_bytes(bytes(rest.f_bavail * rest.f_frsize - 50_000))
     with pytest.raises(RunError, match=r"No space left on device; the last checkpoint is step-"):
-        agent.learn(60, checkpoints=keeper)
+        agent.learn(80, checkpoints=keeper)
     again = resume(small_disk)
     assert (again.num_timesteps, digest(again)) == (step, good)
     assert [p.name for p in (small_disk / "checkpoints").iterdir()] == [keeper.latest().name]
     (small_disk / "ballast").unlink()
-    agent.learn(20, checkpoints=keeper)  # nothing was lost in memory either
+    agent.learn(40, checkpoints=keeper)  # nothing was lost in memory either
     assert keeper.latest().name == f"step-{agent.num_timesteps:012d}.safetensors"
 
 
 def test_a_directory_that_became_read_only(small_disk):
     agent = survive_child.kinds()["tabular-stepped"]().learn(40)
-    keeper = Checkpoints(small_disk / "checkpoints", every=20, keep=1)
-    agent.learn(20, checkpoints=keeper)
+    keeper = Checkpoints(small_disk / "checkpoints", every=40, keep=1)
+    agent.learn(40, checkpoints=keeper)
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     with pytest.raises(RunError, match="Read-only file system; the last checkpoint is step-"):
-        agent.learn(20, checkpoints=keeper)
+        agent.learn(40, checkpoints=keeper)
     with pytest.raises(RunError, match=r"cannot make .*: Read-only file system"):
-        agent.learn(20, checkpoints=Checkpoints(small_disk / "other"))
-    assert resume(small_disk).num_timesteps == 60
+        agent.learn(40, checkpoints=Checkpoints(small_disk / "other"))
+    assert resume(small_disk).num_timesteps == 80
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EIO])

@@ -23,14 +23,13 @@ def resident() -> float:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not STATM.exists(), reason="resident memory is read from /proc")
-def test_two_million_tabular_steps_in_flat_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("surefoot.agents.tabular.agent.CHUNK", 5_000)
+def test_two_million_tabular_steps_in_flat_memory(tmp_path):
     agent = sf.TabularAgent("surefoot/RiskyCliff-v0", seed=1, memory=4, particles=4)
     keeper = Checkpoints(tmp_path, every=50_000)
     sizes = []
 
-    def look(agent: sf.TabularAgent) -> None:
-        if agent.num_timesteps % 100_000 == 0:
+    def look(agent: sf.TabularAgent, _) -> None:
+        if agent.num_timesteps // 100_000 > len(sizes):
             sizes.append(resident())
 
     agent.learn(2_000_000, callback=look, checkpoints=keeper)

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.agents.base import Agent
 from surefoot.errors import InputError
-from surefoot.policies import SSD, Decision, Explore, Policy, policy_named
+from surefoot.policies import SSD, Decision, Explore, Policy, policy_named, precision
 
 Adapter = Callable[[Any], Any]
 """Observations `[B, ...]` to particles `[B, A, N]`."""
@@ -54,10 +55,8 @@ def adapter_for(model: Any, particles: int = 200) -> Adapter:
         from surefoot.agents.adapters.tianshou import TianshouAdapter
 
         return TianshouAdapter(model, particles)
-    if modules & {"surefoot.agents.neural.agent", "surefoot.agents.tabular.agent"}:
-        from surefoot.agents.adapters.own import NeuralAdapter, TabularAdapter
-
-        return (NeuralAdapter if hasattr(model, "spec") else TabularAdapter)(model)
+    if isinstance(model, Agent):
+        return AgentAdapter(model)
     kind = type(model).__name__
     if any(name.startswith(("stable_baselines3.", "sb3_contrib.")) for name in modules):
         raise InputError(f"{kind} has no return distribution: of SB3's, sb3-contrib's QRDQN has")
@@ -67,6 +66,22 @@ def adapter_for(model: Any, particles: int = 200) -> Adapter:
             "observations [B, ...] to particles [B, A, N]"
         )
     return model
+
+
+class AgentAdapter:
+    """One of surefoot's own agents, for everything that expects SB3's `predict`."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+        self.observation_space, self.action_space = agent.observation_space, agent.action_space
+        self.is_single = agent.is_single
+
+    def __call__(self, obs: Any) -> NDArray[np.floating[Any]]:
+        return self.agent.return_distribution(obs)
+
+    def own_actions(self, actions: Any) -> NDArray[Any]:
+        """In the environment's own words, one row each for actions of several parts."""
+        return np.asarray(self.agent.own_actions(actions))
 
 
 class Actor:
@@ -109,12 +124,14 @@ class Actor:
         z, single = self._particles(observation)
         masks = self._masks(action_masks, z.shape[:2])
         if deterministic:
+            decide = self._decide_surely
             keys = jnp.broadcast_to(self._key, (len(z),))  # the same for every row
-            decision = self._decide_surely(z, keys, masks)
         else:
+            decide = self._decide
             keys = jax.random.split(jax.random.fold_in(self._key, self._calls), len(z))
             self._calls += 1
-            decision = self._decide(z, keys, masks)
+        with precision(z):
+            decision = decide(z, keys, masks)
         return jax.tree.map(
             lambda leaf: np.asarray(leaf)[0] if single else np.asarray(leaf), decision
         )

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from surefoot.agents.neural.agent import NeuralAgent
     from surefoot.agents.neural.config import LOSSES, NeuralConfig
-    from surefoot.agents.neural.replay import Transition
-    from surefoot.agents.neural.state import RunState
+    from surefoot.agents.neural.loop import RunState
     from surefoot.runs.logs import Finished
 
 __all__ = [
@@ -21,14 +20,12 @@ __all__ = [
     "NeuralAgent",
     "NeuralConfig",
     "RunState",
-    "Transition",
 ]
 
 _NAMES = {
     "surefoot.agents.neural.agent": "NeuralAgent",
     "surefoot.agents.neural.config": "LOSSES NeuralConfig",
-    "surefoot.agents.neural.replay": "Transition",
-    "surefoot.agents.neural.state": "RunState",
+    "surefoot.agents.neural.loop": "RunState",
     "surefoot.runs.logs": "Finished",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -8,41 +8,70 @@ z = agent.return_distribution(obs)   # ascending particles [A, N]
 
 from __future__ import annotations
 
+import os
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import gymnasium as gym
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from surefoot.agents.explain import Explanation, explain
-from surefoot.agents.neural import files
-from surefoot.agents.neural import state as states
-from surefoot.agents.neural.config import NeuralConfig, configured
-from surefoot.agents.neural.evaluation import evaluate_compiled, evaluate_gymnasium, separate_env
-from surefoot.agents.neural.lesson import Callback, Lesson, give
+from surefoot.agents.base import Agent, check_whole
+from surefoot.agents.neural.config import NeuralConfig
+from surefoot.agents.neural.loop import (
+    CompiledNetwork,
+    RunState,
+    SteppedNetwork,
+    compiled_rollouts,
+    fresh_state,
+    state_shapes,
+    to_device,
+)
 from surefoot.agents.neural.spaces import Spec, spec_of
 from surefoot.agents.neural.step import compiled as compiled_calls
-from surefoot.envs.classic import ENVIRONMENTS, PureEnv, pure_env_named
-from surefoot.envs.faults import FaultPolicy, Stage, env_name, fault_policy
+from surefoot.agents.saving import AgentFile, check_finite
+from surefoot.envs.classic import ENVIRONMENTS, EnvState, PureEnv, pure_env_named
+from surefoot.envs.faults import Fault, TrainingEnv, refuse_masks
 from surefoot.errors import InputError
 from surefoot.policies import Decision
-from surefoot.runs.checkpoints import Checkpoints, Snapshot
-from surefoot.runs.logs import RunLog, Watch
-from surefoot.runs.session import Session
+from surefoot.runs.format import count, from_named, named
+from surefoot.runs.logs import Finished
 
 
-class NeuralAgent:
+class _Learned(NamedTuple):
+    """What a saved agent holds."""
+
+    params: Any
+    opt_state: Any
+    target_params: Any
+
+
+class _Recipe(NamedTuple):
+    """What an agent of a file is built from."""
+
+    env: gym.Env[Any, Any]
+    config: NeuralConfig
+    seed: int
+    compiled: bool
+    remake: Any  # makes another environment
+    like: RunState  # shapes of the run
+
+
+class NeuralAgent(Agent):
     """Learns return distributions with a network and acts on them by any policy."""
+
+    kind = "neural"
+    config_type = NeuralConfig
+    episode_columns = ("step", "episode", "return", "length", "loss")
 
     def __init__(
         self,
         env: str | gym.Env[Any, Any],
+        config: NeuralConfig | None = None,
         *,
         seed: int = 0,
         compiled: bool = False,
-        config: NeuralConfig | None = None,
         eval_env: gym.Env[Any, Any] | None = None,
         **options: Any,
     ) -> None:
@@ -51,231 +80,198 @@ class NeuralAgent:
         `compiled=True` runs the environment inside the compiled loop (CartPole-v1 and
         MountainCar-v0). `eval_env` serves `evaluate`; one more is made of `env` if not given.
         """
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-            raise InputError(f"seed = {seed!r}: it must be a whole number from 0 to 2^32 - 1")
-        self.config = configured(config, options)
-        self.seed = seed
-        remake = partial(_made, env) if isinstance(env, str) else None
-        self._stage = Stage(_made(env), seed, remake)
-        self.spec: Spec = spec_of(self.env)
-        self.pure: PureEnv | None = _pure_of(self.env) if compiled else None
-        self._eval_env = eval_env
+        super().__init__(env, config, seed=seed, eval_env=eval_env, **options)
+        self._training_env = self._open(env)
+        refuse_masks(self._training_env.env, {})
+        self.spec: Spec = spec_of(self._training_env.env)
+        self.pure: PureEnv | None = _pure_of(self._training_env.env) if compiled else None
         self._calls = compiled_calls(self.config, self.spec)
-        self._state = states.fresh_state(self.config, self.spec, seed)
-        self._tie_key, self._decisions = jax.random.key(seed), 0
-        self._earlier = 0  # steps before the agent was saved and loaded
-        self._book: RunLog | None = None  # while learning
-        self._logged: dict[str, int] | None = None  # how long the logs were at the checkpoint
-        self.faults: list[str] = []  # what the run went on after
-
-    # --- learning ------------------------------------------------------------------------
-
-    def learn(
-        self,
-        total_timesteps: int,
-        *,
-        progress: bool = False,
-        callback: Callback | None = None,
-        log: str | Path | RunLog | None = None,
-        eval_every: int | None = None,
-        eval_episodes: int = 10,
-        watch: Watch | None = None,
-        checkpoints: Checkpoints | None = None,
-        on_fault: str | FaultPolicy = "stop",
-    ) -> NeuralAgent:
-        """Train for `total_timesteps` more environment steps; two calls equal one long one.
-
-        `log` is a directory for CSV files (or a `RunLog` with more hooks): episodes,
-        evaluations every `eval_every` steps, and the return distributions of `watch`.
-        `checkpoints` keeps the whole run on disk, on Ctrl-C and SIGTERM too; `on_fault` says
-        what to do about an environment that raises, hangs or gives no number.
-        """
-        if isinstance(total_timesteps, bool) or not isinstance(total_timesteps, int):
-            raise InputError(f"total_timesteps = {total_timesteps!r}: it must be a whole number")
-        if total_timesteps < 0:
-            raise InputError(f"total_timesteps = {total_timesteps}: it must not be negative")
-        if eval_every is not None and eval_every < 1:
-            raise InputError(f"eval_every = {eval_every}: it must be at least 1")
-        lesson = Lesson(
-            steps=total_timesteps,
-            session=Session(self, checkpoints),
-            faults=fault_policy(on_fault),
-            progress=progress,
-            callback=callback,
-            book=log if isinstance(log, RunLog) or log is None else RunLog(log),
-            eval_every=eval_every,
-            eval_episodes=eval_episodes,
-            watch=watch,
-        )
-        try:
-            give(self, lesson)
-        finally:
-            if lesson.book is not None and lesson.book is not log:
-                lesson.book.close()
-        return self
-
-    # --- acting --------------------------------------------------------------------------
-
-    def predict(self, obs: Any, *, deterministic: bool = True) -> Any:
-        """The evaluation policy's action: an int, or an array for a batch of observations.
-
-        `deterministic` breaks ties between equal actions the same way each time.
-        """
-        rows, single = self._rows(obs)
-        decided = self._calls.decide(self._state.carry.params, rows, self._key(deterministic))
-        actions = np.asarray(decided.action) + self.spec.action_start
-        return int(actions[0]) if single else actions
-
-    def decide(self, obs: Any, *, deterministic: bool = True) -> Decision:
-        """The evaluation policy's decision with its reasons; batched if `obs` is."""
-        rows, single = self._rows(obs)
-        decided = self._calls.decide(self._state.carry.params, rows, self._key(deterministic))
-        return jax.tree.map(lambda leaf: leaf[0], decided) if single else decided
-
-    def explain(self, obs: Any) -> Explanation:
-        """Who decides at one observation, and by how much; `print` it."""
-        rows, single = self._rows(obs)
-        if not single:
-            raise InputError("explain takes one observation; decide takes a batch too")
-        z = np.array(self._calls.particles(self._state.carry.params, rows))[0]
-        names = tuple(str(a + self.spec.action_start) for a in range(self.spec.num_actions))
-        return explain(z, self.config.evaluation, self._tie_key, names=names)
-
-    def return_distribution(self, obs: Any) -> np.ndarray:
-        """Ascending, equally likely returns `[A, N]`, or `[B, A, N]` for a batch."""
-        rows, single = self._rows(obs)
-        z = np.array(self._calls.particles(self._state.carry.params, rows))
-        return z[0] if single else z
-
-    def _key(self, deterministic: bool) -> jax.Array:
-        if deterministic:
-            return self._tie_key
-        self._decisions += 1
-        return jax.random.fold_in(self._tie_key, self._decisions)
-
-    def _rows(self, obs: Any) -> tuple[np.ndarray, bool]:
-        """A batch of observations, and whether it was a single one."""
-        array = self.spec.check(obs)
-        single = array.ndim == len(self.spec.obs_shape)
-        return (array[None] if single else array), single
-
-    def evaluate(self, episodes: int = 10, *, seed: int | None = None) -> np.ndarray:
-        """Undiscounted returns of whole episodes under the evaluation policy.
-
-        A separate environment and key: training is not disturbed, and equal seeds give equal
-        episodes.
-        """
-        if episodes < 1:
-            raise InputError(f"episodes = {episodes}: there must be at least one")
-        seed = self.seed + 10_000 if seed is None else seed
-        params, policy = self._state.carry.params, self.config.evaluation
+        self._before_loading = 0
+        self._learner: SteppedNetwork | CompiledNetwork
+        state = fresh_state(self.config, self.spec, seed)
         if self.pure is not None:
-            return evaluate_compiled(
-                self.config, self.spec, self.pure, params, policy, episodes, seed
-            )
-        if self._eval_env is None:
-            self._eval_env = separate_env(self.env)
-        return evaluate_gymnasium(self, self._eval_env, episodes, seed)
+            self._learner = CompiledNetwork(self.config, self.spec, self.pure, state)
+        else:
+            self._learner = SteppedNetwork(self.config, self.spec, self._training_env, state)
 
-    # --- state ---------------------------------------------------------------------------
-
-    @property
-    def env(self) -> gym.Env[Any, Any]:
-        """The training environment."""
-        return self._stage.env
-
-    @property
-    def env_id(self) -> str:
-        return env_name(self.env)
+    # --- what it is --------------------------------------------------------------------
 
     @property
     def num_timesteps(self) -> int:
-        """Environment steps of training so far, those before `save` and `load` included."""
-        return self._earlier + int(self._state.carry.steps)
+        return self._before_loading + int(self._learner.state.carry.steps)
+
+    @property
+    def at_boundary(self) -> bool:
+        return self._learner.at_boundary
 
     @property
     def params(self) -> Any:
         """The network's parameters, as copies."""
-        return jax.tree.map(lambda leaf: np.array(leaf, copy=True), self._state.carry.params)
+        return _copy(self._learner.state.carry.params)
 
     @property
-    def state(self) -> states.RunState:
+    def state(self) -> RunState:
         """All the run is made of as NumPy arrays (copies), but for a Gymnasium environment."""
-        return states.to_host(self._state)
+        return _copy(self._learner.state)
 
-    @classmethod
-    def from_state(
-        cls,
-        env: str | gym.Env[Any, Any],
-        state: states.RunState,
-        *,
-        config: NeuralConfig,
-        seed: int,
-        compiled: bool = False,
-        env_restored: bool = False,
-        eval_env: gym.Env[Any, Any] | None = None,
-    ) -> NeuralAgent:
-        """The agent that `state` was taken from.
+    # --- learning ------------------------------------------------------------------------
 
-        A compiled environment goes on where it was. A Gymnasium environment begins a new
-        episode, unless the caller has restored its state and says so by `env_restored`.
-        """
-        agent = cls(env, seed=seed, compiled=compiled, config=config, eval_env=eval_env)
-        agent._state = states.to_device(state, agent._state)
-        if not compiled and not env_restored:
-            agent._state = states.cut(agent._state)
-        return agent
+    def _advance(self, steps: int) -> list[Finished]:
+        try:
+            return self._since_the_start(self._learner.advance(steps))
+        except Fault as fault:
+            if fault.step is not None:
+                fault.step += self._before_loading
+            fault.ended = self._since_the_start(fault.ended)
+            raise
+
+    def _cut(self) -> list[Finished]:
+        assert isinstance(self._learner, SteppedNetwork)  # compiled ones have no faults to pass
+        return self._since_the_start(self._learner.cut())
+
+    def _since_the_start(self, episodes: Any) -> list[Finished]:
+        """Steps before the agent was saved and loaded count too."""
+        return [e._replace(step=e.step + self._before_loading) for e in episodes]
+
+    def _episode_row(self, episode: Finished) -> tuple[Any, ...]:
+        return tuple(episode)
+
+    # --- acting --------------------------------------------------------------------------
+
+    def own_actions(self, actions: Any) -> Any:
+        own = np.asarray(actions, np.int64) + self.spec.action_start
+        return int(own) if own.ndim == 0 else own
+
+    def _rows(self, obs: Any) -> tuple[np.ndarray, bool]:
+        array = self.spec.check(obs)
+        single = array.ndim == len(self.spec.obs_shape)
+        return (array[None] if single else array), single
+
+    def _particles(self, rows: np.ndarray) -> np.ndarray:
+        return np.array(self._calls.particles(self._learner.state.carry.params, rows))
+
+    def _decide(self, rows: np.ndarray, deterministic: bool) -> Decision:
+        params = self._learner.state.carry.params
+        if deterministic:
+            return self._calls.decide(params, rows, self._tie_key)
+        return self._calls.behave(params, rows, self._draw_key(), np.int32(self.num_timesteps))
+
+    def _ties(self, row: Any) -> tuple[jax.Array, Any]:
+        return self._tie_key, None
+
+    def evaluate(self, episodes: int = 10, *, seed: int | None = None) -> np.ndarray:
+        if self.pure is None:
+            return super().evaluate(episodes, seed=seed)
+        check_whole("episodes", episodes, 1)
+        key = jax.random.key(self.seed + 10_000 if seed is None else seed)
+        run = compiled_rollouts(self.config, self.spec, self.pure, episodes)
+        return np.asarray(run(self._learner.state.carry.params, key), np.float64)
 
     # --- files ---------------------------------------------------------------------------
 
     @property
-    def at_boundary(self) -> bool:
-        """Whether the run can be taken up again from where it is."""
-        if self.pure is not None or not self._stage.reseeds:
-            return True
-        return not self._state.begun or int(self._state.episode.length) == 0
+    def _stepped(self) -> TrainingEnv | None:
+        return None if self.pure is not None else self._training_env
 
-    def snapshot(self, *, cut: bool = False) -> Snapshot:
-        """Everything the run is made of, in memory of its own; `Checkpoints` writes it."""
-        return files.snapshot(self, cut)
+    @property
+    def _earlier(self) -> int:
+        return self._before_loading
 
-    def save(self, path: str | Path) -> None:
-        """What the agent has learned and its settings; a run goes on from a checkpoint."""
-        files.save(self, path)
+    def _about(self) -> dict[str, Any]:
+        return super()._about() | {"compiled": self.pure is not None}
 
-    @classmethod
-    def load(
-        cls, path: str | Path, env: str | gym.Env[Any, Any] | None = None, **options: Any
-    ) -> NeuralAgent:
-        """The agent as it was saved. Learning goes on from its network with an empty replay.
+    def _learned(self) -> dict[str, Any]:
+        carry, target = self._learner.state.carry, self._learner.state.target_params
+        return named(_Learned(carry.params, carry.opt_state, target), "agent")
 
-        `env` is needed where it had no registered name; `options` replace settings.
-        """
-        return files.load(cls, path, env, options)
+    def _tree(self) -> Any:
+        return self._learner.state
 
     @classmethod
-    def resume(
-        cls, place: str | Path, env: str | gym.Env[Any, Any] | None = None, **options: Any
-    ) -> NeuralAgent:
-        """The run of a checkpoint, or of a directory's newest one, exactly where it was.
+    def from_file(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> Self:
+        path, arrays, about = file
+        recipe = cls._checked(file, env, options)
+        like = recipe.like
+        model = _Learned(like.carry.params, like.carry.opt_state, like.target_params)
+        learned = from_named(model, arrays, "agent", path)
+        check_finite(named(learned, "agent"), path)
+        agent = cls._built(recipe)
+        agent._before_loading = count(about, "num_timesteps", path)
+        params, opt_state, target = jax.tree.map(partial(jnp.array, copy=True), tuple(learned))
+        state = agent._learner.state
+        # Other draws than those of the run that was saved, from the same seed.
+        key = jax.random.fold_in(jax.random.wrap_key_data(state.key), agent._before_loading)
+        agent._learner.state = state._replace(
+            carry=state.carry._replace(params=params, opt_state=opt_state),
+            target_params=target,
+            key=jax.random.key_data(key),
+        )
+        return agent
 
-        `resume(...).learn(n)` equals, bit for bit, `n` more steps of the run that was cut off.
-        """
-        return files.resume(cls, place, env, options)
+    @classmethod
+    def _restored(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> Self:
+        path, arrays, about = file
+        recipe = cls._checked(file, env, options)
+        like = recipe.like
+        if "run.env.x" in arrays:
+            inside: Any = EnvState(like.obs, np.int32(0))  # type: ignore[arg-type]
+            like = like._replace(env=inside)
+        state: RunState = from_named(like, arrays, "run", path)
+        check_finite(named((state.carry.params, state.target_params), "run.params"), path)
+        agent = cls._built(recipe)
+        agent._learner.state = to_device(state)
+        agent._before_loading = count(about, "earlier", path)
+        return agent
+
+    @classmethod
+    def _checked(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> _Recipe:
+        """How to build the agent of a file, and the shapes of its run: nothing is allocated yet."""
+        config, seed = cls._settings(file, options)
+        inside = file.about.get("compiled")
+        if not isinstance(inside, bool):
+            text = str(inside)[:80]
+            raise InputError(f"{file.path}: compiled = {text}, it must be true or false")
+        env, remake = cls._env_of(file, env)
+        like = _shapes(config, spec_of(env), file.path)
+        return _Recipe(env, config, seed, inside, remake, like)
+
+    @classmethod
+    def _built(cls, recipe: _Recipe) -> Self:
+        agent = cls(recipe.env, recipe.config, seed=recipe.seed, compiled=recipe.compiled)
+        assert agent._training_env is not None
+        agent._training_env.remake = recipe.remake
+        return agent
+
+    def _begin_again(self) -> bool:
+        assert isinstance(self._learner, SteppedNetwork)
+        return self._learner.begin_again()
 
 
-def _made(env: str | gym.Env[Any, Any]) -> gym.Env[Any, Any]:
-    if isinstance(env, gym.Env):
-        return env
-    if not isinstance(env, str):
-        raise InputError(f"env is a {type(env).__name__}: give a Gymnasium environment or its id")
-    try:
-        return gym.make(env)
-    except gym.error.Error as error:
-        raise InputError(f"environment {env!r}: {' '.join(str(error).split())}") from None
+def _copy(tree: Any) -> Any:
+    """NumPy copies: training donates the originals and writes over them."""
+    return jax.tree.map(lambda leaf: np.array(leaf, copy=True), tree)
 
 
 def _pure_of(env: gym.Env[Any, Any]) -> PureEnv:
     if env.spec is None:
         raise InputError(f"compiled: only {', '.join(ENVIRONMENTS)} exist as compiled functions")
     return pure_env_named(env.spec.id)
+
+
+def _shapes(config: NeuralConfig, spec: Spec, path: object) -> RunState:
+    """The shapes of a run of that configuration, nothing of which is allocated."""
+    try:
+        like = state_shapes(config, spec)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{path}: its settings make no sense ({error})") from None
+    replay = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like.carry.replay))
+    if replay > _memory():
+        raise InputError(f"{path}: replay_size = {config.replay_size} does not fit into memory")
+    return like
+
+
+def _memory() -> float:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows
+        return float("inf")

@@ -1,120 +1,212 @@
-"""The training loop around a Gymnasium environment: one compiled call per step."""
+"""Where a network learns: a Gymnasium environment stepped from outside, or one compiled within.
+
+Both go through the same `step(carry, target_params, key, seen)`; what differs is who asks the
+environment. A run is one tree of arrays, `RunState`: what a checkpoint has to hold.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from surefoot.agents.neural.config import NeuralConfig
+from surefoot.agents.neural.network import Params
+from surefoot.agents.neural.replay import TRUNCATED
 from surefoot.agents.neural.spaces import Spec
-from surefoot.agents.neural.state import Episode, RunState
-from surefoot.agents.neural.step import Seen, compiled
-from surefoot.envs.faults import Fault, Stage, env_name, limited
+from surefoot.agents.neural.step import (
+    ACTION,
+    FINITE,
+    LOSS,
+    Carry,
+    Seen,
+    as_key,
+    compiled,
+    init_carry,
+    jit_in_place,
+    mix_target,
+    step,
+)
+from surefoot.envs.classic import EnvState, PureEnv
+from surefoot.envs.faults import Fault, TrainingEnv, fault_from, refuse_masks
 from surefoot.errors import InputError
 from surefoot.runs.logs import Finished
 
-Listener = Callable[[Finished], bool]
-"""Told of each finished episode; True asks the loop to stop."""
-Commit = Callable[[RunState], None]
-"""Told where the run is, before a listener is called and however the loop ends."""
+STRETCH = 500  # most steps in one compiled call: how often progress can be shown
+RESETS = 0x5EED  # separates a compiled environment's draws from the agent's
 FEW = 32
 LARGEST = 3.4e38  # a reward must fit float32
 
 
-def run_gymnasium(
-    config: NeuralConfig,
-    spec: Spec,
-    state: RunState,
-    stage: Stage,
-    steps: int,
-    ended: Listener,
-    commit: Commit,
-    timeout: float | None = None,
-) -> None:
-    """Up to `steps` environment steps; fewer if a listener asks to stop.
+class Underway(NamedTuple):
+    """The episode that is under way."""
 
-    A step that fails raises `Fault` and leaves the run as it was before that step.
-    """
-    calls = compiled(config, spec)
-    if not state.begun:
-        state = _begun(calls, spec, state, stage, timeout)
-        commit(state)
-    carry, target_params, key, dtype = state.carry, state.target_params, state.key, spec.obs_dtype
-    obs, action, done = state.obs, int(state.action), int(carry.steps)
-    total, length = float(state.episode.total), int(state.episode.length)
-    number = int(state.episode.number)
-    stop, last, shape, exact = (
-        False,
-        done + steps,
-        (3, *spec.obs_shape),
-        np.dtype(dtype).kind != "f",
+    total: Any  # float64: rewards so far, undiscounted
+    length: Any  # int64
+    number: Any  # int64: episodes finished before it
+
+
+class RunState(NamedTuple):
+    """Everything a run is made of, but for a Gymnasium environment itself."""
+
+    carry: Carry
+    target_params: Params
+    key: Any  # uint32 [2]: never changes, step k draws from fold_in(key, k)
+    obs: Any  # what the pending action answers to
+    action: Any  # int32: chosen and not yet taken
+    begun: Any  # bool: whether `obs` and `action` are there yet
+    episode: Underway
+    env: Any = ()  # state of a compiled environment
+
+
+def fresh_state(config: NeuralConfig, spec: Spec, seed: int) -> RunState:
+    """The seed makes the initial parameters and everything the agent draws later."""
+    key_params, key_run = jax.random.split(jax.random.key(seed))
+    carry = init_carry(config, spec, key_params)
+    return RunState(
+        carry=carry,
+        target_params=jax.tree.map(jnp.copy, carry.params),
+        key=jax.random.key_data(key_run),
+        **_host_fields(spec),
     )
-    step: Callable[[Any], Any] = stage.env.step
-    reset = stage.reset
-    if timeout is not None:
-        step, reset = limited(step, timeout), limited(reset, timeout)
-
-    def now() -> RunState:
-        episode = Episode(np.float64(total), np.int64(length), np.int64(number))
-        return state._replace(
-            carry=carry,
-            target_params=target_params,
-            obs=obs,
-            action=np.int32(action),
-            episode=episode,
-        )
-
-    try:
-        while done < last and not stop:
-            try:
-                obs_t, reward, terminated, truncated, _ = step(action + spec.action_start)
-                over = terminated or truncated
-                obs_next = reset(number + 1) if over else obs_t
-                both = np.empty(shape, dtype)  # new each time: the last may still be read
-                both[0], both[1], both[2] = obs, obs_t, obs_next
-                # What is no number must not get into the replay: looked at before the call.
-                if not (-LARGEST < reward < LARGEST and (exact or _finite(both, over))):
-                    raise Fault(_complaint(both, reward))
-                outcome = np.array((action, reward, terminated, truncated), np.float32)
-            except Exception as error:
-                raise _named(error, stage, done) from error
-            learns = done >= config.learning_starts and (done + 1) % config.update_every == 0
-            call = calls.step if learns else calls.warm
-            carry, told = call(carry, target_params, key, Seen(both, outcome))
-            # The one wait: everything the step computed is there when its action is.
-            chosen, loss, finite = told.tolist()
-            done += 1
-            total, length, obs, action = total + float(reward), length + 1, both[2], int(chosen)
-            if done % config.target_period == 0:
-                target_params = calls.sync(target_params, carry.params)
-            if over:
-                finished = Finished(done, number, total, length, loss)
-                total, length, number = 0.0, 0, number + 1
-            if not finite:
-                raise Fault(_where(stage, done) + loss_text(loss), lasting=True)
-            if over:
-                commit(now())
-                stop = ended(finished)
-    finally:
-        commit(now())
 
 
-def _begun(
-    calls: Any, spec: Spec, state: RunState, stage: Stage, timeout: float | None
-) -> RunState:
-    """The first observation of an episode and the action to it."""
-    start = stage.start if timeout is None else limited(stage.start, timeout)
-    try:
-        obs = spec.check(start(int(state.episode.number)))
-        if obs.shape != spec.obs_shape:
-            raise InputError(f"obs has shape {obs.shape}: it must be {spec.obs_shape}")
-    except Exception as error:
-        raise _named(error, stage, int(state.carry.steps) - 1) from error
-    first = calls.begin(state.carry.params, state.key, obs)
-    return state._replace(obs=obs, action=np.int32(first), begun=np.bool_(True))
+def state_shapes(config: NeuralConfig, spec: Spec) -> RunState:
+    """A run of that configuration without its arrays: nothing large is allocated."""
+    like = jax.eval_shape(lambda: fresh_state(config, spec, 0))
+    return like._replace(**_host_fields(spec))  # JAX has no 64 bits for them
+
+
+def _host_fields(spec: Spec) -> dict[str, Any]:
+    return {
+        "obs": np.zeros(spec.obs_shape, spec.obs_dtype),
+        "action": np.int32(0),
+        "begun": np.bool_(False),
+        "episode": Underway(np.float64(0), np.int64(0), np.int64(0)),
+    }
+
+
+def to_device(state: RunState) -> RunState:
+    """Arrays for training, of its own; host fields stay NumPy."""
+    own = partial(jax.tree.map, partial(jnp.array, copy=True))
+    carry, target, key, env = own((state.carry, state.target_params, state.key, state.env))
+    return state._replace(carry=carry, target_params=target, key=key, env=env)
+
+
+# --- stepped -----------------------------------------------------------------------------
+
+
+class SteppedNetwork:
+    """A run in a Gymnasium environment: one compiled call per step."""
+
+    def __init__(self, config: NeuralConfig, spec: Spec, env: TrainingEnv, state: RunState) -> None:
+        self.config, self.spec, self.env, self.state = config, spec, env, state
+        self.calls = compiled(config, spec)
+
+    @property
+    def at_boundary(self) -> bool:
+        """Whether the run is between two episodes, where it can be taken up again."""
+        return not self.state.begun or int(self.state.episode.length) == 0
+
+    def advance(self, steps: int) -> list[Finished]:
+        """Up to that many steps, fewer if the episode ends.
+
+        A step that fails raises `Fault` and leaves the run as it was before that step.
+        """
+        if not self.state.begun:
+            self._begin()
+        config, spec, env, calls, state = self.config, self.spec, self.env, self.calls, self.state
+        carry, target_params, key = state.carry, state.target_params, state.key
+        obs, action, done = state.obs, int(state.action), int(carry.steps)
+        total, length, number = (part.item() for part in state.episode)
+        shape, dtype = (3, *spec.obs_shape), spec.obs_dtype
+        exact = np.dtype(dtype).kind != "f"
+        try:
+            for _ in range(steps):
+                try:
+                    obs_t, reward, terminated, truncated, info = env.step(
+                        action + spec.action_start
+                    )
+                    over = terminated or truncated
+                    obs_next = env.reset(number + 1)[0] if over else obs_t
+                    both = np.empty(shape, dtype)  # new each time: the last may still be read
+                    both[0], both[1], both[2] = obs, obs_t, obs_next
+                    # What is no number must not get into the replay: looked at before the call.
+                    if not (-LARGEST < reward < LARGEST and (exact or _finite(both, over))):
+                        raise Fault(_complaint(both, reward))
+                    outcome = np.array((action, reward, terminated, truncated), np.float32)
+                except Exception as error:
+                    raise fault_from(error) from error
+                if "action_mask" in info:
+                    refuse_masks(env.env, info)
+                learns = done >= config.learning_starts and (done + 1) % config.update_every == 0
+                call = calls.step if learns else calls.warm
+                carry, record = call(carry, target_params, key, Seen(both, outcome))
+                # The one wait: everything the step computed is there when its action is.
+                chosen, loss, finite = record.tolist()
+                done += 1
+                total, length, obs, action = total + float(reward), length + 1, both[2], int(chosen)
+                if done % config.target_period == 0:
+                    target_params = calls.sync(target_params, carry.params)
+                if over:
+                    ended = Finished(done, number, total, length, loss)
+                    total, length, number = 0.0, 0, number + 1
+                if not finite:
+                    raise Fault(loss_text(loss), lasting=True, step=done)
+                if over:
+                    return [ended]
+            return []
+        finally:
+            self.state = state._replace(
+                carry=carry,
+                target_params=target_params,
+                obs=obs,
+                action=np.int32(action),
+                episode=Underway(np.float64(total), np.int64(length), np.int64(number)),
+            )
+
+    def _begin(self) -> None:
+        """The first observation of an episode and the action to it."""
+        state, spec = self.state, self.spec
+        try:
+            first, info = self.env.reset(int(state.episode.number))
+            obs = spec.check(first)
+            if obs.shape != spec.obs_shape:
+                raise InputError(f"obs has shape {obs.shape}: it must be {spec.obs_shape}")
+        except Exception as error:
+            raise fault_from(error) from error
+        refuse_masks(self.env.env, info)
+        action = self.calls.begin(state.carry.params, state.key, obs)
+        self.state = state._replace(obs=obs, action=np.int32(action), begun=np.bool_(True))
+
+    def begin_again(self) -> bool:
+        """Start the pending episode in the environment; whether it shows what it showed before."""
+        if not self.state.begun:
+            return True
+        try:
+            first, _ = self.env.reset(int(self.state.episode.number))
+            return np.array_equal(self.spec.check(first), self.state.obs)
+        except Exception as error:
+            raise fault_from(error) from error
+
+    def cut(self) -> list[Finished]:
+        """Give up the episode under way: truncated after the last step it made."""
+        state = self.state
+        carry, episode = state.carry, state.episode
+        ended, done = [], int(carry.steps)
+        if state.begun and int(episode.length) > 0:
+            outcome = np.array(carry.replay.outcome)
+            outcome[(done - 1) % carry.replay.capacity, 2] = TRUNCATED
+            carry = carry._replace(replay=carry.replay._replace(outcome=jnp.array(outcome)))
+            total, length, number = (part.item() for part in episode)
+            ended = [Finished(done, number, total, length, 0.0)]
+        following = Underway(np.float64(0), np.int64(0), np.int64(int(episode.number) + 1))
+        self.state = state._replace(carry=carry, begun=np.bool_(False), episode=following)
+        return ended
 
 
 def _finite(both: np.ndarray, over: bool) -> bool:
@@ -125,18 +217,6 @@ def _finite(both: np.ndarray, over: bool) -> bool:
     return all(map(math.isfinite, rows.ravel().tolist()))  # the quicker way for a few
 
 
-def _named(error: Exception, stage: Stage, done: int) -> Fault:
-    """What went wrong, with its place."""
-    if isinstance(error, Fault | InputError):
-        return Fault(_where(stage, done + 1) + str(error))
-    text = " ".join(str(error).split())
-    return Fault(f"{_where(stage, done + 1)}the environment raised {type(error).__name__}: {text}")
-
-
-def _where(stage: Stage, step: int) -> str:
-    return f"{env_name(stage.env)}, seed {stage.seed}, step {step}: "
-
-
 def _complaint(both: np.ndarray, reward: Any) -> str:
     if not np.isfinite(both).all():
         return "the environment gave an observation that is NaN or infinite"
@@ -145,3 +225,160 @@ def _complaint(both: np.ndarray, reward: Any) -> str:
 
 def loss_text(loss: float) -> str:
     return f"the loss is {loss}; lower learning_rate, or set max_grad_norm"
+
+
+# --- compiled ----------------------------------------------------------------------------
+
+
+class Inner(NamedTuple):
+    """What the compiled loop carries."""
+
+    carry: Carry
+    target_params: Params
+    env: EnvState
+    action: jax.Array
+    record: jax.Array  # [STRETCH, 4]: reward, over, loss, finite
+
+
+class CompiledNetwork:
+    """A run with the environment inside: whole stretches of steps in one compiled call."""
+
+    at_boundary = True  # everything it is made of is arrays
+
+    def __init__(self, config: NeuralConfig, spec: Spec, env: PureEnv, state: RunState) -> None:
+        self.config, self.spec, self.env, self.state = config, spec, env, state
+
+    def advance(self, steps: int) -> list[Finished]:
+        """That many steps."""
+        config, spec, env, state = self.config, self.spec, self.env, self.state
+        inner = self.enter()
+        done, episode, ended = int(inner.carry.steps), state.episode, []
+        last = done + steps
+        while done < last:
+            learn = done >= config.learning_starts
+            length = min(last - done, STRETCH)
+            if config.target_period > 1:
+                length = min(length, config.target_period - done % config.target_period)
+            if not learn:
+                length = min(length, config.learning_starts - done)
+            inner = compiled_stretch(config, spec, env, learn)(inner, state.key, np.int32(length))
+            done += length
+            if config.target_period > 1 and done % config.target_period == 0:
+                sync = compiled(config, spec).sync
+                inner = inner._replace(target_params=sync(inner.target_params, inner.carry.params))
+            record = np.asarray(inner.record)[:length].astype(np.float64)
+            more, episode = _episodes(record, episode, done - length)
+            ended += more
+            self.state = state._replace(
+                carry=inner.carry,
+                target_params=inner.target_params,
+                obs=np.array(inner.env.x),
+                action=np.int32(inner.action),
+                begun=np.bool_(True),
+                episode=episode,
+                env=inner.env,
+            )
+            bad = np.flatnonzero(record[:, 3] == 0)
+            if bad.size:
+                at = done - length + int(bad[0]) + 1
+                sound = [episode for episode in ended if episode.step < at]
+                text = loss_text(record[bad[0], 2])
+                raise Fault(text, lasting=True, step=at, ended=sound)
+        return ended
+
+    def enter(self) -> Inner:
+        """Where the run is, as the compiled loop carries it."""
+        state, record = self.state, jnp.zeros((STRETCH, 4), jnp.float32)
+        if state.begun:
+            env_state, action = EnvState(*state.env), jnp.asarray(state.action, jnp.int32)
+        else:
+            env_state = fresh_env(self.env, state.key, 0)
+            first = compiled(self.config, self.spec).begin
+            action = first(state.carry.params, state.key, env_state.x)
+        return Inner(state.carry, state.target_params, env_state, action, record)
+
+
+def fresh_env(env: PureEnv, key: jax.Array, number: Any) -> EnvState:
+    """The start of an episode that begins after `number` steps."""
+    return env.reset(jax.random.fold_in(jax.random.fold_in(as_key(key), RESETS), number))
+
+
+def compiled_step(
+    config: NeuralConfig, spec: Spec, env: PureEnv, learn: bool, key: jax.Array, inner: Inner
+) -> tuple[Inner, jax.Array]:
+    """One environment step and everything the agent does about it."""
+    carry, target_params = inner.carry, inner.target_params
+    before, number = inner.env.x, inner.carry.steps
+    moved, obs_t, reward, terminated, truncated = env.step(inner.env, inner.action)
+    over = terminated | truncated
+    # A branch, not a select: a reset costs several hashes and is rare.
+    after = jax.lax.cond(over, lambda: fresh_env(env, key, number + 1), lambda: moved)
+    outcome = (inner.action, reward, terminated, truncated)
+    seen = Seen(
+        jnp.stack([before, obs_t, after.x]), jnp.stack([x.astype(jnp.float32) for x in outcome])
+    )
+    if learn and config.update_every > 1:
+        due = (number + 1) % config.update_every == 0
+        calls = [partial(step, config, spec, flag) for flag in (True, False)]
+        carry, record = jax.lax.cond(due, *calls, carry, target_params, key, seen)
+    else:
+        carry, record = step(config, spec, learn, carry, target_params, key, seen)
+    if config.target_period == 1:  # Polyak averaging at every step
+        target_params = mix_target(config, target_params, carry.params)
+    row = jnp.stack([reward, over.astype(jnp.float32), record[LOSS], record[FINITE]])
+    action = record[ACTION].astype(jnp.int32)
+    return Inner(carry, target_params, after, action, inner.record), row
+
+
+@lru_cache(maxsize=32)
+def compiled_stretch(config: NeuralConfig, spec: Spec, env: PureEnv, learn: bool) -> Any:
+    """A `while_loop` whose length is an argument: one compilation serves every stretch."""
+
+    def stretch(inner: Inner, key: jax.Array, length: jax.Array) -> Inner:
+        def body(place: tuple[jax.Array, Inner]) -> tuple[jax.Array, Inner]:
+            i, inner = place
+            inner, row = compiled_step(config, spec, env, learn, key, inner)
+            return i + 1, inner._replace(record=inner.record.at[i].set(row))
+
+        def unfinished(place: tuple[jax.Array, Inner]) -> jax.Array:
+            return place[0] < length
+
+        return jax.lax.while_loop(unfinished, body, (jnp.zeros((), jnp.int32), inner))[1]
+
+    return jit_in_place(stretch)
+
+
+def _episodes(record: np.ndarray, episode: Underway, done: int) -> tuple[list[Finished], Underway]:
+    """The episodes that ended within a stretch, and the one that is under way after it."""
+    total, length, number = float(episode.total), int(episode.length), int(episode.number)
+    finished, start = [], 0
+    for i in map(int, np.flatnonzero(record[:, 1])):
+        part = record[start : i + 1, 0]
+        total, length, start = total + float(part.sum()), length + len(part), i + 1
+        finished.append(Finished(done + i + 1, number, total, length, float(record[i, 2])))
+        total, length, number = 0.0, 0, number + 1
+    rest = record[start:, 0]
+    total, length = total + float(rest.sum()), length + len(rest)
+    return finished, Underway(np.float64(total), np.int64(length), np.int64(number))
+
+
+@lru_cache(maxsize=16)
+def compiled_rollouts(config: NeuralConfig, spec: Spec, env: PureEnv, episodes: int) -> Any:
+    """Evaluation episodes side by side, until the last one is over: their returns."""
+    decide = compiled(config, spec).decide
+
+    def run(params: Params, key: jax.Array) -> jax.Array:
+        key_start, key_ties = jax.random.split(key)
+        start = jax.vmap(env.reset)(jax.random.split(key_start, episodes))
+
+        def again(place: Any) -> Any:
+            state, total, going = place
+            actions = decide(params, state.x, key_ties).action
+            state, _, reward, terminated, truncated = jax.vmap(env.step)(state, actions)
+            total = total + jnp.where(going, reward, 0.0)
+            return state, total, going & ~(terminated | truncated)
+
+        begin = (start, jnp.zeros(episodes), jnp.ones(episodes, bool))
+        return jax.lax.while_loop(lambda place: place[2].any(), again, begin)[1]
+
+    return jax.jit(run)

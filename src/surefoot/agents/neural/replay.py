@@ -17,7 +17,7 @@ from surefoot.agents.neural.spaces import Spec
 TERMINATED, TRUNCATED = 1, 2  # bits of `ended`
 
 
-class Transition(NamedTuple):
+class Sample(NamedTuple):
     """Both ends of a (possibly n-step) transition; leading axis B when sampled."""
 
     obs_tm1: jax.Array
@@ -68,9 +68,7 @@ def insert(
     )
 
 
-def sample(
-    replay: Replay, count: jax.Array, bits: jax.Array, n_step: int, gamma: float
-) -> Transition:
+def sample(replay: Replay, count: jax.Array, bits: jax.Array, n_step: int, gamma: float) -> Sample:
     """A transition for each of `bits[B]` (uint32), uniform over the filled of `count` rows."""
     # Integers all the way: 24 bits of a float would favour some of 10^6 rows by 6 %.
     age = scaled(bits, jnp.minimum(count, replay.capacity))  # 0 is the newest row
@@ -83,7 +81,7 @@ def sample(
         obs_t, ended = replay.obs[last, 1], replay.outcome[last, 2]
     terminated = ended.astype(jnp.int32) & TERMINATED
     discount_t = jnp.where(terminated > 0, 0.0, discount)
-    return Transition(obs_tm1, action_tm1.astype(jnp.int32), reward_t, discount_t, obs_t)
+    return Sample(obs_tm1, action_tm1.astype(jnp.int32), reward_t, discount_t, obs_t)
 
 
 def _look_ahead(

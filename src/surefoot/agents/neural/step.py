@@ -1,9 +1,9 @@
 """One environment step of the agent as one pure function: insert, sample, update, act.
 
-    carry, told = step(carry, target_params, key, seen)   # carry is donated: nothing is copied
+    carry, record = step(carry, target_params, key, seen)  # carry is donated: nothing is copied
 
 The environment runs outside (or, compiled, in the same loop). What it showed goes in as `seen`;
-the next action comes back in `told`, a single small array, so that one call and one read are
+the next action comes back in `record`, a single small array, so that one call and one read are
 all the Python there is per step. The target network is an argument and changes outside.
 """
 
@@ -20,10 +20,10 @@ from surefoot.agents.neural.config import NeuralConfig
 from surefoot.agents.neural.losses import Loss, loss_of
 from surefoot.agents.neural.network import Params, init_mlp, mlp
 from surefoot.agents.neural.optimizer import adam
-from surefoot.agents.neural.replay import Replay, Transition, empty_replay, insert, sample, scaled
+from surefoot.agents.neural.replay import Replay, Sample, empty_replay, insert, sample, scaled
 from surefoot.agents.neural.spaces import Spec
 from surefoot.core.sorting import network_sort
-from surefoot.policies import Decision, Greedy, Policy
+from surefoot.policies import Decision, Explore, Greedy, Policy
 
 
 class Carry(NamedTuple):
@@ -42,7 +42,7 @@ class Seen(NamedTuple):
     outcome: Any  # [4] float32: action_tm1, reward_t, terminated, truncated
 
 
-# Places in `told`, the one array that is read back after each step.
+# Places in `record`, the one array that is read back after each step.
 ACTION, LOSS, FINITE = 0, 1, 2
 FIRST = 0x7FFFFFFF  # stands for the step number where the first action is drawn
 
@@ -119,7 +119,7 @@ def targets(
     spec: Spec,
     params: Params,
     target_params: Params,
-    batch: Transition,
+    batch: Sample,
     key: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
     """The target network's outputs at the bootstrap actions, and at the start (the anchor)."""
@@ -133,8 +133,7 @@ def targets(
         anchor = jnp.zeros((size, config.particles))
     chooser = outputs(config, spec, params, batch.obs_t) if config.double_q else outputs_t
     action_t = pick(config.target, loss.particles(chooser), key)
-    found = at_action(outputs_t, action_t), anchor
-    return jax.lax.stop_gradient(found)
+    return jax.lax.stop_gradient((at_action(outputs_t, action_t), anchor))
 
 
 def at_action(rows: jax.Array, actions: jax.Array) -> jax.Array:
@@ -147,13 +146,13 @@ def batch_loss(
     config: NeuralConfig,
     spec: Spec,
     params: Params,
-    batch: Transition,
+    batch: Sample,
     outputs_t: jax.Array,
     anchor: jax.Array,
 ) -> jax.Array:
     loss: Loss = loss_of(config)
-    found = at_action(outputs(config, spec, params, batch.obs_tm1), batch.action_tm1)
-    each = loss.values(found, anchor, batch.reward_t, batch.discount_t, outputs_t)
+    predicted = at_action(outputs(config, spec, params, batch.obs_tm1), batch.action_tm1)
+    each = loss.values(predicted, anchor, batch.reward_t, batch.discount_t, outputs_t)
     return jnp.mean(each)
 
 
@@ -163,7 +162,7 @@ def update(
     params: Params,
     opt_state: Any,
     target_params: Params,
-    batch: Transition,
+    batch: Sample,
     key: jax.Array,
 ) -> tuple[Params, Any, jax.Array]:
     """One step of Adam on a batch."""
@@ -209,8 +208,8 @@ def step(
     params, opt_state = learner
     action = act(config, spec, params, obs_next, words[:4], steps)
     finite = jnp.isfinite(reward_t) & jnp.all(jnp.isfinite(obs_t)) & jnp.isfinite(value)
-    told = jnp.stack([action.astype(jnp.float32), value, finite.astype(jnp.float32)])
-    return Carry(params, opt_state, replay, steps), told
+    record = jnp.stack([action.astype(jnp.float32), value, finite.astype(jnp.float32)])
+    return Carry(params, opt_state, replay, steps), record
 
 
 def begin(
@@ -239,6 +238,7 @@ class Compiled(NamedTuple):
     sync: Any
     particles: Any  # (params, obs[B]) -> ascending z[B, A, N]
     decide: Any  # (params, obs[B], key) -> Decision of the evaluation policy, batched
+    behave: Any  # (params, obs[B], key, steps) -> Decision of the behaviour policy that explores
 
 
 @lru_cache(maxsize=32)
@@ -251,6 +251,7 @@ def compiled(config: NeuralConfig, spec: Spec) -> Compiled:
         sync=jax.jit(partial(mix_target, config)),
         particles=jax.jit(partial(particles, config, spec)),
         decide=jax.jit(partial(decide, config, spec)),
+        behave=jax.jit(partial(behave, config, spec)),
     )
 
 
@@ -275,3 +276,17 @@ def decide(
     """The evaluation policy's decisions; one key serves the ties of a batch."""
     z = particles(config, spec, params, obs)
     return jax.vmap(lambda z: config.evaluation.decide(z, key, assume_sorted=True))(z)
+
+
+def behave(
+    config: NeuralConfig,
+    spec: Spec,
+    params: Params,
+    obs: jax.Array,
+    key: jax.Array,
+    steps: jax.Array,
+) -> Decision:
+    """As in training after `steps` steps: the behaviour policy with its exploration, row by row."""
+    z = particles(config, spec, params, obs)
+    explore = Explore(config.behaviour, explore_rate(config, steps))  # type: ignore[arg-type]
+    return jax.vmap(partial(explore.decide, assume_sorted=True))(z, jax.random.split(key, len(z)))

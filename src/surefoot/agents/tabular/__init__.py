@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from surefoot.agents.tabular.agent import TabularAgent
     from surefoot.agents.tabular.algorithm import Table, Transition
     from surefoot.agents.tabular.config import TabularConfig
-    from surefoot.agents.tabular.training import COUNTS, Run, train_trials, trial_keys
+    from surefoot.agents.tabular.loop import COUNTS, TrialState, train_trials, trial_keys
 
 __all__ = [
     "COUNTS",
-    "Run",
     "Table",
     "TabularAgent",
     "TabularConfig",
     "Transition",
+    "TrialState",
     "train_trials",
     "trial_keys",
 ]
@@ -29,7 +29,7 @@ _NAMES = {
     "surefoot.agents.tabular.agent": "TabularAgent",
     "surefoot.agents.tabular.algorithm": "Table Transition",
     "surefoot.agents.tabular.config": "TabularConfig",
-    "surefoot.agents.tabular.training": "COUNTS Run train_trials trial_keys",
+    "surefoot.agents.tabular.loop": "COUNTS TrialState train_trials trial_keys",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 

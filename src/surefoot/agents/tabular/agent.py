@@ -1,317 +1,331 @@
-"""`TabularAgent`: learn, predict, explain, save and load, in the manner SB3 users know."""
+"""`TabularAgent`: return distributions for every state and action of a finite environment.
+
+agent = TabularAgent("surefoot/RiskyCliff-v0", behaviour="ssd:0.0005", seed=0)
+agent.learn(50_000, progress=True)
+print(agent.explain(24))
+"""
 
 from __future__ import annotations
 
-import dataclasses
+import hashlib
 from collections.abc import Callable
-from functools import partial
-from pathlib import Path
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, Self
 
-import gymnasium
+import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from surefoot.agents.explain import Explanation, explain
-from surefoot.agents.tabular import files
-from surefoot.agents.tabular.algorithm import Table, behave, initial_table
+from surefoot.agents.base import Agent
+from surefoot.agents.saving import LAYOUT, AgentFile, check_finite
+from surefoot.agents.tabular.algorithm import Table, behaviour, target_actions
 from surefoot.agents.tabular.config import TabularConfig
-from surefoot.agents.tabular.episodes import Episodes
-from surefoot.agents.tabular.stepping import Walk, walk
-from surefoot.agents.tabular.training import COUNTS, Run, advance, start_runs
-from surefoot.envs import ACTION_NAMES, TabularEnv, TabularMDP, decode, encode, flatten_discrete
-from surefoot.envs.faults import Fault, FaultPolicy, Stage, env_about, fault_policy
-from surefoot.errors import InputError, RunError, unknown
-from surefoot.policies import Policy, policy_named
-from surefoot.runs.checkpoints import Checkpoints, Snapshot
-from surefoot.runs.logs import RunLog
-from surefoot.runs.progress import Mode
-from surefoot.runs.progress import progress as show_progress
-from surefoot.runs.session import Pace, Session
-
-CHUNK = 500  # steps between two looks of the host
-Callback = Callable[["TabularAgent"], bool | None]  # return False to stop
+from surefoot.agents.tabular.loop import COUNTS, CompiledTable, Ended, SteppedTable
+from surefoot.core.names import NAMED_LOSSES
+from surefoot.envs import ACTION_NAMES, TabularEnv, TabularMDP, decode, encode
+from surefoot.envs.faults import Fault
+from surefoot.errors import InputError
+from surefoot.policies import Decision, Policy, policy_named
+from surefoot.runs.format import count, from_named, named
+from surefoot.runs.logs import Finished
 
 
-class TabularAgent:
+class TabularAgent(Agent):
     """Return distributions for every state and action of a finite environment.
 
     `env` is a `TabularMDP` or one of surefoot's own environments (whole runs compiled), or any
-    Gymnasium environment with discrete spaces, or its name (stepped through its own API).
-    Further arguments are those of `TabularConfig`, such as `loss="qr"`, `behaviour="cvar:0.25"`.
+    Gymnasium environment with discrete spaces, or its name (stepped through its own API; masks
+    in its `info` are not looked at). Further arguments are those of `TabularConfig`, such as
+    `loss="qr"`, `behaviour="cvar:0.25"`.
     """
+
+    kind = "tabular"
+    config_type = TabularConfig
+    episode_columns = ("step", "episode", "return", "length", *COUNTS[2:])
 
     def __init__(
         self,
-        env: TabularMDP | gymnasium.Env | str,
+        env: TabularMDP | gym.Env[Any, Any] | str,
         config: TabularConfig | None = None,
         *,
         seed: int = 0,
+        eval_env: gym.Env[Any, Any] | None = None,
         **options: Any,
     ) -> None:
-        known = [f.name for f in dataclasses.fields(TabularConfig)]
-        for name in options:
-            if name not in known:
-                raise unknown("option of TabularAgent", name, known)
-        self.config = dataclasses.replace(config or TabularConfig(), **options)
-        self.seed = seed
-        self.num_timesteps = 0
-        self.faults: list[str] = []  # what the run went on after
-        self._episodes = Episodes(len(COUNTS))
-        self._ended = 0  # step at which the last finished episode ended
-        self._book: RunLog | None = None  # while learning
-        self._logged: dict[str, int] | None = None  # how long the logs were at the checkpoint
-        self._open(env)
-        key_run, key_table, self._key = jax.random.split(jax.random.key(seed), 3)
-        if self.mdp is not None:
-            self._run: Run = start_runs(self.config, self.mdp, CHUNK, key_run[None])
-        else:
-            assert self.env is not None
-            sizes = self.env.num_states, self.env.num_actions
-            self._table = initial_table(self.config, *sizes, key_table)
-            self._walk = Walk.fresh()
-
-    def _open(self, given: TabularMDP | gymnasium.Env | str) -> None:
+        super().__init__(env, config, seed=seed, eval_env=eval_env, **options)
+        self._episodes = np.zeros((0, len(COUNTS)), np.float32)  # rows, and room for more
+        self._number = 0  # of them that count
+        self._read: tuple[int, np.ndarray] | None = None  # z as of a step, on the host
         self.mdp: TabularMDP | None = None
-        self._stage: Stage | None = None
-        self._process: str | None = None  # a digest of `mdp`, once it is needed
-        self.action_names: tuple[str, ...] = ()
-        env = _made(given)
-        self._env_about = None if isinstance(env, TabularMDP) else env_about(env)
+        key_run, key_table, _ = jax.random.split(jax.random.key(seed), 3)
         if isinstance(env, TabularMDP):
             self.mdp = env.to_jax()
-        elif isinstance(env.unwrapped, TabularEnv):
-            self.mdp = env.unwrapped.mdp.to_jax()
-            if env.unwrapped.grid is not None:
-                self.action_names = tuple(ACTION_NAMES)
         else:
-            remake = partial(_remade, given) if isinstance(given, str) else None
-            self._stage = Stage(flatten_discrete(env), self.seed, remake)
-        size = self.mdp.num_actions if self.mdp is not None else self.env.num_actions
-        self.action_names = self.action_names or tuple(str(a) for a in range(size))
+            opened = self._open(env)
+            inner = opened.env.unwrapped
+            if isinstance(inner, TabularEnv):
+                self.mdp, self._own_env = inner.mdp.to_jax(), opened.env
+            else:
+                self._training_env = opened
+        self._learner: CompiledTable | SteppedTable
+        if self.mdp is not None:
+            self._learner = CompiledTable(self.config, self.mdp, key_run)
+        else:
+            assert self._training_env is not None
+            self._learner = SteppedTable(self.config, self._training_env, key_table)
 
-    @property
-    def env(self) -> Any:
-        """The Gymnasium environment that is stepped; None where the run is compiled."""
-        return None if self._stage is None else self._stage.env
+    # --- what it is --------------------------------------------------------------------
 
     @property
     def table(self) -> Table:
-        if self.mdp is None:
-            return self._table
-        return jax.tree.map(lambda x: x[0], self._run.table)
+        """What was learned: particles `z[S, A, N]`, target actions, remembered transitions."""
+        return self._learner.table
+
+    @property
+    def num_timesteps(self) -> int:
+        return self._learner.steps
+
+    @property
+    def at_boundary(self) -> bool:
+        return self._learner.at_boundary
 
     @property
     def episodes(self) -> np.ndarray:
-        """One row of `COUNTS` for each finished episode."""
-        return self._episodes.rows
+        """One row of `COUNTS` for each finished episode; not to be written to."""
+        rows = self._episodes[: self._number]
+        rows.setflags(write=False)
+        return rows
 
     @property
     def episode_returns(self) -> np.ndarray:
         """Return of each finished episode, in order."""
         return self.episodes[:, COUNTS.index("return")].copy()
 
-    def learn(
-        self,
-        total_timesteps: int,
-        callback: Callback | None = None,
-        *,
-        progress: bool = False,
-        log: str | Path | None = None,
-        checkpoints: Checkpoints | None = None,
-        on_fault: str | FaultPolicy = "stop",
-    ) -> TabularAgent:
-        """Go on learning for this many steps; two calls equal one long one.
-
-        `log` is a directory for `episodes.csv`; `checkpoints` keeps the whole run on disk, on
-        Ctrl-C and SIGTERM too; `on_fault` says what to do about an environment that raises,
-        hangs or gives no number.
-        """
-        if total_timesteps < 1:
-            raise InputError(f"total_timesteps = {total_timesteps}: it must be at least one")
-        mode: Mode = "auto" if progress else "silent"
-        policy, session = fault_policy(on_fault), Session(self, checkpoints)
-        book = None if log is None else RunLog(log, tables=files.log_tables(self))
-        if book is not None and self._logged is not None:
-            book.rewind(self._logged)
-        self._book, self._logged = book, None
-        try:
-            with show_progress(total_timesteps, "learning", "steps", mode=mode) as task, session:
-                self._learn(total_timesteps, callback, task, session, policy)
-        except Fault as fault:
-            raise RunError(str(fault), partial=self) from fault.__cause__
-        finally:
-            self._book = None
-            if book is not None:
-                book.close()
-        return self
-
-    def _learn(
-        self,
-        total: int,
-        callback: Callback | None,
-        task: Any,
-        session: Session,
-        policy: FaultPolicy,
-    ) -> None:
-        last, keeper, pace = self.num_timesteps + total, session.checkpoints, Pace(CHUNK)
-        while self.num_timesteps < last:
-            before = self.num_timesteps
-            steps = min(CHUNK, last - before)
-            if self.mdp is not None:
-                # Equal lengths, whatever the remainder: each length is a compilation.
-                self._advance(min(steps, keeper.every) if keeper is not None else steps)
-            else:
-                if keeper is not None:
-                    steps = min(steps, keeper.every - before % keeper.every)
-                walk(self, min(steps, pace.begin()), session, policy)
-                pace.end(self.num_timesteps - before)
-            task.advance(self.num_timesteps - before)
-            stop = callback is not None and callback(self) is False
-            session.between()
-            if stop:
-                return
-
-    def _advance(self, steps: int) -> None:
-        """A chunk of compiled steps, and the episodes that ended in it."""
+    @property
+    def observation_space(self) -> gym.Space[Any]:
+        if self.env is not None:
+            return self.env.observation_space
         assert self.mdp is not None
-        before = int(self._run.steps[0])
-        self._run = advance(self.config, self.mdp, None, steps, self._run)
-        done = int(self._run.episode[0])
-        self._finished(np.array(self._run.episodes[0, :done]))
-        self._run = self._run._replace(episode=jnp.zeros_like(self._run.episode))
-        fault = int(self._run.fault[0])
-        self.num_timesteps += steps if fault < 0 else fault - before
-        if fault >= 0:
-            name = self._env_about["id"] if self._env_about else "TabularMDP"
-            raise Fault(
-                f"{name}, seed {self.seed}, step {self.num_timesteps + 1}, state "
-                f"{int(self._run.state[0])}: the reward or the estimate made from it is not finite",
-                lasting=True,
-            )
+        return gym.spaces.Discrete(self.mdp.num_states)
 
-    def _finished(self, rows: np.ndarray) -> None:
-        """Note finished episodes `[E, F]`."""
-        if len(rows) and self._book is not None:
-            self._book.rows("episodes", files.log_rows(self, rows))
-        self._episodes.extend(rows)
-        self._ended += int(rows[:, COUNTS.index("steps")].sum())
+    @property
+    def action_space(self) -> gym.Space[Any]:
+        if self.env is not None:
+            return self.env.action_space
+        assert self.mdp is not None
+        return gym.spaces.Discrete(self.mdp.num_actions)
 
-    def return_distribution(self, obs: Any) -> np.ndarray:
-        """Particles `[A, N]`, ascending, of a state."""
-        return np.asarray(self.table.z[self._state(obs)])
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        inner = None if self.env is None else self.env.unwrapped
+        grid = isinstance(inner, TabularEnv) and inner.grid is not None
+        return tuple(ACTION_NAMES) if grid else super().action_names
 
-    def predict(self, obs: Any, *, deterministic: bool = True) -> Any:
-        """The evaluation policy's action, as the environment takes it: an int as a rule.
+    # --- learning ------------------------------------------------------------------------
 
-        Ties are broken by a key of the seed and the state: the same answer every time. With
-        `deterministic=False` the behaviour policy acts, exploration included.
-        """
-        index = self._state(obs)
-        if deterministic:
-            policy = self._policy("evaluation")
-            key = jax.random.fold_in(jax.random.key(self.seed), index)
-        else:
-            policy = behave(self.config)
-            self._key, key = jax.random.split(self._key)
-        action = int(_choose(policy, self.table.z, index, key, self._mask(index)))
-        if self.env is None:
-            return action
-        own = decode(self.env.env.action_space, action)
-        return int(own) if np.ndim(own) == 0 else own
+    def _advance(self, steps: int) -> list[Finished]:
+        try:
+            return self._finished(self._learner.advance(steps))
+        except Fault as fault:
+            fault.ended = self._finished(fault.ended)
+            raise
 
-    def explain(self, obs: Any) -> Explanation:
-        """Who decided in a state, and by how much."""
-        index = self._state(obs)
-        key = jax.random.fold_in(jax.random.key(self.seed), index)
-        z, policy = self.table.z[index], self._policy("evaluation")
-        return explain(z, policy, key, mask=self._mask(index), names=self.action_names)
+    def _cut(self) -> list[Finished]:
+        assert isinstance(self._learner, SteppedTable)  # a compiled run has no faults to pass over
+        return self._finished(self._learner.cut())
+
+    def _finished(self, ended: list[Ended]) -> list[Finished]:
+        """Keep the counts of finished episodes, in an array that grows by doubling."""
+        first, self._number = self._number, self._number + len(ended)
+        if self._number > len(self._episodes):
+            room = np.zeros((max(64, 2 * self._number), len(COUNTS)), np.float32)
+            room[:first] = self._episodes[:first]
+            self._episodes = room
+        out = []
+        for i, (step, counts) in enumerate(ended, first):
+            self._episodes[i] = counts
+            out.append(Finished(step, i, float(counts[0]), int(counts[1]), float("nan")))
+        return out
+
+    def _episode_row(self, episode: Finished) -> tuple[Any, ...]:
+        step, number, total, length, _ = episode
+        return step, number, total, length, *map(int, self._episodes[number, 2:])
+
+    # --- acting --------------------------------------------------------------------------
+
+    def own_actions(self, actions: Any) -> Any:
+        own = [decode(self.action_space, int(action)) for action in np.ravel(actions)]
+        if np.ndim(actions) == 0:
+            return int(own[0]) if np.ndim(own[0]) == 0 else own[0]
+        made = np.asarray(own)
+        return made.reshape(np.shape(actions) + made.shape[1:])
+
+    def _rows(self, obs: Any) -> tuple[np.ndarray, bool]:
+        single = np.ndim(obs) == 0 or isinstance(obs, tuple | dict)
+        single = single or self.observation_space.contains(obs)
+        states = [self._state(one) for one in ([obs] if single else obs)]
+        return np.asarray(states, np.int32), bool(single)
+
+    def _state(self, obs: Any) -> int:
+        """The number of an observation of the environment, such as Blackjack's tuple or a state
+        of a space that counts from 1; a number may stand for any other state."""
+        own = obs.item() if np.ndim(obs) == 0 and hasattr(obs, "item") else obs
+        space, size = self.observation_space, self._z.shape[0]
+        known = np.ndim(own) > 0 or isinstance(own, dict) or space.contains(own)
+        index = np.asarray(encode(space, own) if known else own)
+        if index.shape != () or not np.issubdtype(index.dtype, np.integer):
+            raise InputError(f"obs = {obs!r}: a state is one whole number")
+        if not 0 <= int(index) < size:
+            raise InputError(f"obs = {obs!r}: states are 0..{size - 1}")
+        return int(index)
+
+    @property
+    def _z(self) -> np.ndarray:
+        """Particles `[S, A, N]` on the host, brought there once."""
+        if self._read is None or self._read[0] != self.num_timesteps:
+            self._read = self.num_timesteps, np.asarray(self._learner.z)
+        return self._read[1]
+
+    def _particles(self, rows: np.ndarray) -> np.ndarray:
+        return self._z[rows]
+
+    def _masks(self, states: np.ndarray) -> np.ndarray:
+        if self.mdp is None or self.mdp.mask is None:
+            return np.ones((len(states), self._z.shape[1]), bool)
+        return np.asarray(self.mdp.mask)[states]
+
+    def _decide(self, rows: np.ndarray, deterministic: bool) -> Decision:
+        policy = policy_named(self.config.evaluation) if deterministic else behaviour(self.config)
+        key = self._tie_key if deterministic else self._draw_key()
+        # The same answer every time for a state; another draw for each row where it explores.
+        each = rows if deterministic else np.arange(len(rows), dtype=np.int32)
+        return _decided(policy)(self._z[rows], key, each, self._masks(rows))
+
+    def _ties(self, row: Any) -> tuple[jax.Array, Any]:
+        key = jax.random.fold_in(self._tie_key, int(row))
+        return key, self._masks(np.asarray([row]))[0]
+
+    def _actor(self) -> Callable[[Any], Any]:
+        actions = np.asarray(self._decide(np.arange(len(self._z), dtype=np.int32), True).action)
+        return lambda obs: self.own_actions(actions[self._state(obs)])
+
+    def _clock(self) -> Any:
+        return range(self.config.horizon)
+
+    def _evaluation_env(self) -> gym.Env[Any, Any]:
+        if self._eval_env is None and self.env is None:
+            self._eval_env = TabularEnv(jax.tree.map(np.asarray, self.mdp))
+        return super()._evaluation_env()
 
     # --- files ---------------------------------------------------------------------------
 
-    @property
-    def at_boundary(self) -> bool:
-        """Whether the run can be taken up again from where it is."""
-        if self._stage is None or not self._stage.reseeds:
-            return True
-        return not self._walk.begun or self._walk.clock == 0
+    def _about(self) -> dict[str, Any]:
+        number = self._learner.number if isinstance(self._learner, SteppedTable) else 0
+        return super()._about() | {"number": number, "process": _digest(self.mdp)}
 
-    def snapshot(self, *, cut: bool = False) -> Snapshot:
-        """Everything the run is made of, in memory of its own; `Checkpoints` writes it."""
-        return files.snapshot(self, cut)
+    def _learned(self) -> dict[str, Any]:
+        return named(self.table, "table")
 
-    def save(self, path: str | Path) -> None:
-        """Everything the agent has learned and its settings, without pickle."""
-        files.save(self, path)
+    def _tree(self) -> Any:
+        return self._learner.tree()
+
+    def _more_arrays(self) -> dict[str, np.ndarray]:
+        return {"episodes": self.episodes.copy()}
 
     @classmethod
-    def load(
-        cls,
-        path: str | Path,
-        env: TabularMDP | gymnasium.Env | str | None = None,
-        **options: Any,
-    ) -> TabularAgent:
-        """The agent as it was saved; learning goes on from its table in a new episode.
-
-        `env` is needed where it had no registered name; `options` replace settings.
-        """
-        return files.load(cls, path, env, options)
+    def from_file(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> Self:
+        path, arrays, about = file
+        agent, old = cls._built(file, env, options, "table")
+        steps = count(about, "num_timesteps", path)
+        table: Table = jax.tree.map(jnp.array, from_named(agent.table, arrays, "table", path))
+        if old:  # 0.1.0 wrote action 0 where it had not been
+            mask = None if agent.mdp is None else agent.mdp.mask
+            best = target_actions(agent.config, table.z, jax.random.key(agent.seed), mask)
+            been = table.visits.any(axis=-1)
+            table = table._replace(target_action=jnp.where(been, table.target_action, best))
+        if isinstance(agent._learner, SteppedTable):
+            # An episode of its own, not the first one over again.
+            agent._learner.start_from(table, steps, count(about, "number", path) + 1)
+        else:
+            agent._learner.start_from(table, steps)
+        return agent
 
     @classmethod
-    def resume(
-        cls,
-        place: str | Path,
-        env: TabularMDP | gymnasium.Env | str | None = None,
-        **options: Any,
-    ) -> TabularAgent:
-        """The run of a checkpoint, or of a directory's newest one, exactly where it was.
+    def _restored(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> Self:
+        path, arrays, about = file
+        agent, _ = cls._built(file, env, options, "run.table")
+        if about.get("process") != _digest(agent.mdp):
+            raise InputError(f"{path}: was taken in another process than the one given as env")
+        tree = from_named(agent._learner.tree(), arrays, "run", path)
+        agent._learner.restore(tree, count(about, "num_timesteps", path))
+        rows = arrays.get("episodes", np.zeros(0))
+        if rows.shape[1:] != (len(COUNTS),) or rows.dtype != np.float32:
+            raise InputError(f"{path}: its episodes are not a table of {len(COUNTS)} columns")
+        agent._episodes, agent._number = rows.copy(), len(rows)
+        return agent
 
-        `resume(...).learn(n)` equals, bit for bit, `n` more steps of the run that was cut off.
-        """
-        return files.resume(cls, place, env, options)
+    @classmethod
+    def _built(
+        cls, file: AgentFile, env: Any, options: dict[str, Any], prefix: str
+    ) -> tuple[Self, bool]:
+        """A new agent with the settings of a file, whose table has the size the file's has."""
+        path, arrays, about = file
+        old = about.get("layout") != LAYOUT
+        if old and isinstance(about.get("config"), dict):
+            file = file._replace(about=about | {"config": _as_now(about["config"])})
+        config, seed = cls._settings(file, options)
+        z, memory = (arrays.get(f"{prefix}.{name}") for name in ("z", "memory.reward"))
+        if z is None or memory is None:
+            raise InputError(f"{path}: its table is missing")
+        # Before anything is allocated for it.
+        if z.shape[-1:] != (config.particles,) or memory.shape[-1:] != (config.pooled,):
+            raise InputError(f"{path}: its table does not fit its settings")
+        check_finite({f"{prefix}.z": z, f"{prefix}.memory.reward": memory}, path)
+        remake = None
+        if not isinstance(env, TabularMDP):
+            env, remake = cls._env_of(file, env)
+        agent = cls(env, config, seed=seed)
+        if agent._training_env is not None:
+            agent._training_env.remake = remake
+        return agent, old
 
-    # --- within --------------------------------------------------------------------------
-
-    def _policy(self, which: str) -> Policy:
-        return policy_named(getattr(self.config, which))
-
-    def _state(self, obs: Any) -> int:
-        index = np.asarray(self._encoded(obs))
-        if index.shape != () or not np.issubdtype(index.dtype, np.integer):
-            raise InputError(f"obs = {obs!r}: a state is one whole number")
-        if not 0 <= int(index) < self.table.z.shape[0]:
-            raise InputError(f"obs = {obs!r}: states are 0..{self.table.z.shape[0] - 1}")
-        return int(index)
-
-    def _encoded(self, obs: Any) -> Any:
-        """The number of a state that is told in the environment's own words, such as Blackjack's
-        tuple or a space that counts from 1; a number may stand for any other state."""
-        if self.env is None:
-            return obs
-        space = self.env.env.observation_space
-        known = np.ndim(obs) > 0 or space.contains(obs)
-        return encode(space, obs) if known else obs
-
-    def _mask(self, state: int) -> jax.Array | None:
-        if self.mdp is None or self.mdp.mask is None:
-            return None
-        return jnp.asarray(self.mdp.mask)[state]
+    def _begin_again(self) -> bool:
+        assert isinstance(self._learner, SteppedTable)
+        return self._learner.begin_again()
 
 
-def _made(env: TabularMDP | gymnasium.Env | str) -> TabularMDP | gymnasium.Env:
-    if not isinstance(env, str):
-        return env
+def _as_now(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings of 0.1.0, where `wgf` was any proximal step and exact by default."""
+    operator = config.get("potential"), config.get("transport")
+    names: dict[Any, str] = {pair: name for name, pair in NAMED_LOSSES.items()}
+    if config.get("loss") != "wgf":
+        return config | {"potential": None, "transport": None}
     try:
-        return gymnasium.make(env)
-    except gymnasium.error.Error as error:
-        raise InputError(f"environment {env!r}: {error}") from None
+        return config | {"loss": names[operator], "potential": None, "transport": None}
+    except (KeyError, TypeError):  # a pair that has no name, or nonsense
+        return config
 
 
-def _remade(env: str) -> Any:
-    return flatten_discrete(gymnasium.make(env))
+def _digest(mdp: TabularMDP | None) -> str | None:
+    """The process a run was compiled for."""
+    if mdp is None:
+        return None
+    digest = hashlib.sha256()
+    for name, leaf in named(mdp, "mdp").items():
+        array = np.asarray(leaf)
+        digest.update(f"{name} {array.dtype} {array.shape} ".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    digest.update(repr(mdp.reward_clip).encode())
+    return digest.hexdigest()
 
 
-@partial(jax.jit, static_argnums=0)
-def _choose(policy: Policy, z: jax.Array, state: Any, key: jax.Array, mask: Any) -> jax.Array:
-    return policy(z[state], key, mask, assume_sorted=True)
+@lru_cache(maxsize=64)
+def _decided(policy: Policy) -> Any:
+    """Decisions for particles `[B, A, N]`, compiled; the ties of row b are drawn by `each[b]`."""
+
+    def decide(z: jax.Array, key: jax.Array, each: jax.Array, masks: jax.Array) -> Decision:
+        keys = jax.vmap(partial(jax.random.fold_in, key))(each)
+        return jax.vmap(partial(policy.decide, assume_sorted=True))(z, keys, masks)
+
+    return jax.jit(decide)

@@ -6,14 +6,14 @@ Unbatched and pure: one table, one transition. The line numbers are the paper's.
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from surefoot.agents.tabular.config import TabularConfig
 from surefoot.core.losses import quantile_huber_slope
-from surefoot.policies import Explore, Policy
+from surefoot.policies import Decision, Explore, Policy
 from surefoot.transport import project, proximal_step
 
 
@@ -41,7 +41,7 @@ class Transition(NamedTuple):
     reward_t: jax.Array
     discount_t: jax.Array
     obs_t: jax.Array
-    action_t: jax.Array  # taken in obs_t
+    action_t: jax.Array  # taken in obs_t, for on-policy targets
 
 
 def initial_table(
@@ -77,10 +77,45 @@ def target_actions(
     return jax.vmap(partial(config.target, assume_sorted=True))(z, keys, feasible)
 
 
-def behave(config: TabularConfig) -> Policy:
-    """Line 5, `a ~ B z(s, :)`: the behaviour policy with exploration around it."""
+def behaviour(config: TabularConfig) -> Policy:
+    """The behaviour policy with exploration around it."""
     assert isinstance(config.behaviour, Policy)
     return Explore(config.behaviour, config.explore)
+
+
+def act(
+    config: TabularConfig, table: Table, state: Any, mask: jax.Array | None, key: jax.Array
+) -> Decision:
+    """Line 5, `a ~ B z(s, :)`."""
+    feasible = None if mask is None else mask[state]
+    return behaviour(config).decide(table.z[state], key, feasible, assume_sorted=True)
+
+
+def learn_and_act(
+    config: TabularConfig,
+    table: Table,
+    step: Transition,
+    start: Any,
+    over: Any,
+    mask: jax.Array | None,
+    keys: tuple[jax.Array, jax.Array],
+    active: jax.Array,
+) -> tuple[Table, Decision]:
+    """Lines 5-10 for one transition: learn from it, then choose the next action.
+
+    `start` is where that action is taken: `obs_t`, or the start of the next episode if this one
+    is over. Compiled and stepped runs both go through here.
+    """
+    key_act, key_target = keys
+    # On-policy targets use the action really taken next, so it is chosen before the update.
+    before = act(config, table, step.obs_t, mask, key_act) if config.on_policy else None
+    if before is not None:
+        step = step._replace(action_t=before.action)
+    table = update(config, table, step, mask, key_target, active)
+    decision = act(config, table, start, mask, key_act)
+    if before is not None:
+        decision = jax.tree.map(lambda a, b: jnp.where(over, a, b), decision, before)
+    return table, decision
 
 
 def update(
@@ -110,16 +145,17 @@ def fit(
     config: TabularConfig, anchor_z: jax.Array, rows: jax.Array, visits: jax.Array
 ) -> jax.Array:
     """Line 10: move the particles `[N]` towards the targets `[K, N]`, by the chosen loss."""
-    if config.loss == "wgf":
+    if config.proximal is not None:
+        potential, transport = config.proximal
         # The bellman potential pairs ranks, so it needs N targets; energy takes all K * N.
-        kept = config.particles if config.potential == "bellman" else rows.size
+        kept = config.particles if potential == "bellman" else rows.size
         target_z = project(rows, kept, sorted_rows=True)
         return proximal_step(
             anchor_z,
             target_z,
             config.step_size,
-            config.transport,
-            config.potential,
+            transport,
+            potential,
             config.solver,
             assume_sorted=True,
         ).z

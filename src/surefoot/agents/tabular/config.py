@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from surefoot.core.names import POTENTIAL_NAMES, SOLVERS, TRANSPORTS
+from surefoot.core.names import NAMED_LOSSES, POTENTIAL_NAMES, SOLVERS, TRANSPORTS
 from surefoot.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from surefoot.policies import Policy
 
-LOSSES = ("wgf", "qr", "q-learning", "sarsa")
+LOSSES = (*NAMED_LOSSES, "qr", "q-learning", "sarsa")
 TARGETS = ("sample", "mixture")
 
 
@@ -20,8 +20,9 @@ TARGETS = ("sample", "mixture")
 class TabularConfig:
     """Algorithm 1 and its relatives. Policies may be given by name, such as "cvar:0.25"."""
 
-    loss: str = "wgf"
-    """wgf (proximal step), qr (quantile Huber), q-learning or sarsa (one scalar per pair)."""
+    loss: str = "wgf-exact"
+    """A proximal step: wgf (Sinkhorn, the paper), wgf-debiased, wgf-exact, proximal-qr (energy).
+    Or qr (quantile Huber), q-learning or sarsa (one scalar per pair)."""
     targets: str = "mixture"
     """sample: one transition, the paper's letter. mixture: the last `memory` of the pair."""
     memory: int = 32
@@ -31,13 +32,13 @@ class TabularConfig:
     gamma: float = 1.0
     """Discount."""
     step_size: float = 1.0
-    """h, the time step of the proximal operator (wgf)."""
-    transport: str = "exact"
-    """exact, divergence or sinkhorn (the paper): what holds particles to their last place (wgf)."""
-    potential: str = "bellman"
-    """bellman (the paper) or energy (proximal quantile regression) (wgf)."""
+    """h, the time step of the proximal operator."""
+    transport: str | None = None
+    """Of a proximal step: `sinkhorn`, `divergence` or `exact`; None: what the loss names."""
+    potential: str | None = None
+    """Of a proximal step: `bellman` or `energy`; None: what the loss names."""
     solver: str = "fixed_point"
-    """fixed_point or gradient (the paper) (wgf)."""
+    """Of a proximal step: fixed_point or gradient (the paper)."""
     learning_rate: float = 0.5
     """Step of qr, q-learning and sarsa."""
     decay: float = 0.0
@@ -63,12 +64,16 @@ class TabularConfig:
         for name, known in (
             ("loss", LOSSES),
             ("targets", TARGETS),
-            ("transport", TRANSPORTS),
-            ("potential", POTENTIAL_NAMES),
             ("solver", SOLVERS),
         ):
             if getattr(self, name) not in known:
                 raise unknown(name, getattr(self, name), known)
+        for name, known in (("transport", TRANSPORTS), ("potential", POTENTIAL_NAMES)):
+            wanted = getattr(self, name)
+            if wanted is not None and wanted not in known:
+                raise unknown(name, wanted, known)
+            if wanted is not None and self.loss not in NAMED_LOSSES:
+                raise InputError(f"{name} = {wanted!r}: loss {self.loss!r} has no {name}")
         for name in ("behaviour", "evaluation"):
             object.__setattr__(self, name, policy_named(getattr(self, name)))
         if self.loss == "sarsa":
@@ -99,6 +104,14 @@ class TabularConfig:
         for name in ("initial_std", "decay"):
             if not getattr(self, name) >= 0:
                 raise InputError(f"{name} = {getattr(self, name)}: it must not be negative")
+
+    @property
+    def proximal(self) -> tuple[str, str] | None:
+        """(potential, transport) of a proximal step; None for the other losses."""
+        if self.loss not in NAMED_LOSSES:
+            return None
+        potential, transport = NAMED_LOSSES[self.loss]
+        return self.potential or potential, self.transport or transport
 
     @property
     def scalar(self) -> bool:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from surefoot.agents.tabular.algorithm import Transition
-from surefoot.agents.tabular.training import COUNTS, Measure, train_trials
+from surefoot.agents.tabular.loop import COUNTS, Measure, train_trials
 from surefoot.envs import ACTION_NAMES, CliffGrid, greedy_path
 from surefoot.errors import RunError
 from surefoot.paper.experiment import Columns, Stopped

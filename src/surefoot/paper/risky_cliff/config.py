@@ -14,17 +14,15 @@ from surefoot.training.engines import check_engine
 
 # What each loss changes in the settings that all share.
 LOSSES: dict[str, dict[str, Any]] = {
-    "wgf-mixture": {"loss": "wgf", "targets": "mixture"},
-    "wgf-sample": {"loss": "wgf", "targets": "sample"},
+    "wgf-mixture": {"loss": "wgf-exact", "targets": "mixture"},
+    "wgf-sample": {"loss": "wgf-exact", "targets": "sample"},
     # Steps in units of the cliff's penalty: with kappa = 1 a fall takes hundreds of visits.
     "qr": {"loss": "qr", "targets": "sample", "learning_rate": 100.0, "kappa": 100.0},
     # Checks of why: the paper's own transport, quantile regression as a proximal step over
     # the pooled transitions, and particles that start without dispersion.
-    "wgf-sinkhorn": {"loss": "wgf", "targets": "sample", "transport": "sinkhorn"},
-    "proximal-qr": {
-        "loss": "wgf", "targets": "mixture", "potential": "energy", "step_size": 100.0,
-    },
-    "zero-start": {"loss": "wgf", "targets": "mixture", "initial_std": 0.0},
+    "wgf-sinkhorn": {"loss": "wgf", "targets": "sample"},
+    "proximal-qr": {"loss": "proximal-qr", "targets": "mixture", "step_size": 100.0},
+    "zero-start": {"loss": "wgf-exact", "targets": "mixture", "initial_std": 0.0},
 }  # fmt: skip
 
 

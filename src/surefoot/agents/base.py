@@ -1,0 +1,338 @@
+"""`Agent`: what every agent can do, in one place: learn, predict, decide, explain, save, resume.
+
+A subclass says what differs: how a few steps are made (`_advance`), what it knows of an
+observation (`_particles`, `_decisions`), and what its run is made of (`_tree`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import gymnasium as gym
+import jax
+import numpy as np
+
+from surefoot.agents.explain import Explanation, explain, known_action_names
+from surefoot.agents.saving import Saved, opened_env
+from surefoot.envs.faults import Fault, FaultPolicy, TrainingEnv, fault_policy
+from surefoot.envs.making import env_name, made_env, separate_env
+from surefoot.errors import InputError, RunError, unknown
+from surefoot.policies import Decision, Policy, policy_named
+from surefoot.runs.checkpoints import Checkpoints
+from surefoot.runs.logs import Finished, RunLog, Watch
+from surefoot.runs.progress import Bar, Mode
+from surefoot.runs.progress import progress as show_progress
+from surefoot.runs.session import Pace, Session
+
+STRETCH = 500  # most steps between two looks at the clock, signals, logs
+EVALUATION_SEEDS = 10_000  # apart from those of training
+
+Callback = Callable[[Any, Finished], bool | None]
+"""`callback(agent, episode)`, once for each finished episode; returning False stops `learn`."""
+
+
+class _Looks(NamedTuple):
+    """What `learn` does between two stretches of steps."""
+
+    callback: Callback | None
+    book: RunLog | None
+    eval_every: int | None
+    eval_episodes: int
+    watch: Watch | None
+
+
+class Agent(Saved):
+    """Learns return distributions in an environment and acts on them by any policy."""
+
+    episode_columns: ClassVar[tuple[str, ...]]  # of `episodes.csv`
+
+    def __init__(
+        self,
+        env: Any,
+        config: Any = None,
+        *,
+        seed: int = 0,
+        eval_env: gym.Env[Any, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        known = [field.name for field in dataclasses.fields(self.config_type)]
+        for name in options:
+            if name not in known:
+                raise unknown(f"option of {type(self).__name__}", name, known)
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
+            raise InputError(f"seed = {seed!r}: it must be a whole number from 0 to 2^32 - 1")
+        self.config: Any = dataclasses.replace(config or self.config_type(), **options)
+        self.seed = seed
+        self.faults: list[str] = []  # what the run went on after
+        self._eval_env = eval_env
+        self._tie_key, self._drawn = jax.random.key(seed), 0
+        self._book: RunLog | None = None  # while learning
+        self._logged: dict[str, int] | None = None  # how long the logs were at the checkpoint
+        self._own_env: gym.Env[Any, Any] | None = None  # of a run that does not step it
+        self._training_env: TrainingEnv | None = None
+
+    def _open(self, env: Any) -> TrainingEnv:
+        """The environment as training steps it."""
+        remake = partial(made_env, env) if isinstance(env, str) else None
+        return TrainingEnv(opened_env(env), self.seed, remake)
+
+    # --- what it is --------------------------------------------------------------------
+
+    @property
+    def env(self) -> gym.Env[Any, Any] | None:
+        """The training environment; None for a process given as arrays."""
+        return self._own_env if self._training_env is None else self._training_env.env
+
+    @property
+    def env_name(self) -> str:
+        return "TabularMDP" if self.env is None else env_name(self.env)
+
+    @property
+    def observation_space(self) -> gym.Space[Any]:
+        assert self.env is not None
+        return self.env.observation_space
+
+    @property
+    def action_space(self) -> gym.Space[Any]:
+        assert self.env is not None
+        return self.env.action_space
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """What the environment's actions are known as, else their numbers."""
+        return known_action_names(self.env_name, self.action_space)
+
+    # --- learning ------------------------------------------------------------------------
+
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: Callback | None = None,
+        *,
+        progress: bool = False,
+        log: str | Path | RunLog | None = None,
+        eval_every: int | None = None,
+        eval_episodes: int = 10,
+        watch: Watch | None = None,
+        checkpoints: Checkpoints | None = None,
+        on_fault: str | FaultPolicy = "stop",
+    ) -> Self:
+        """Train for `total_timesteps` more environment steps; two calls equal one long one.
+
+        `callback(agent, episode)` is called once for each finished episode (compiled runs: after
+        each stretch of steps); returning False stops. `log` is a directory for CSV files (or a
+        `RunLog` with more hooks): episodes, evaluations every `eval_every` steps, and the return
+        distributions of `watch`. `checkpoints` keeps the whole run on disk, on Ctrl-C and
+        SIGTERM too; `on_fault` says what to do about an environment that raises, hangs or gives
+        no number.
+        """
+        check_whole("total_timesteps", total_timesteps, 0)
+        if eval_every is not None:
+            check_whole("eval_every", eval_every, 1)
+        policy, session = fault_policy(on_fault), Session(self, checkpoints)
+        if self._training_env is not None:
+            self._training_env.limit_time(policy.step_timeout)
+        book = log if isinstance(log, RunLog) or log is None else RunLog(log)
+        if book is not None:
+            book.tables = {**book.tables, "episodes": self.episode_columns}
+            if self._logged is not None:
+                book.rewind(self._logged)
+        self._book, self._logged = book, None
+        looks = _Looks(callback, book, eval_every, eval_episodes, watch)
+        mode: Mode = "auto" if progress else "silent"
+        name = f"{self.env_name}, {self.config.loss}, seed {self.seed}"
+        try:
+            with show_progress(total_timesteps, name, "steps", mode=mode) as bar, session:
+                self._learn(total_timesteps, looks, policy.retries, session, bar)
+        finally:
+            self._book = None
+            if book is not None and book is not log:
+                book.close()
+        return self
+
+    def _learn(self, total: int, looks: _Looks, retries: int, session: Session, bar: Bar) -> None:
+        every = [part.every for part in (looks.watch, session.checkpoints) if part is not None]
+        every += [] if looks.eval_every is None else [looks.eval_every]
+        last, pace, going = self.num_timesteps + total, Pace(STRETCH), True
+        while going and self.num_timesteps < last:
+            before = self.num_timesteps
+            steps = min(last - before, pace.begin(), *(e - before % e for e in every))
+            try:
+                episodes: Sequence[Finished] = self._advance(steps)
+            except Fault as fault:
+                error = RunError(self._place(fault), partial=self)
+                episodes = fault.ended if fault.lasting else self._cut()
+                self._note(episodes, looks, bar)
+                if fault.lasting:  # what was learned is spoilt: the last checkpoint is good
+                    raise error from fault.__cause__
+                if retries < 1:
+                    session.save()
+                    raise error from fault.__cause__
+                retries -= 1
+                self.faults.append(str(error))
+                warnings.warn(f"{error}; retries left: {retries}", stacklevel=3)
+                if self._training_env is not None:
+                    self._training_env.renew()
+                continue
+            moved = self.num_timesteps - before
+            bar.advance(moved)
+            pace.end(moved)
+            going = self._note(episodes, looks, bar)
+            self._look(looks)
+            session.between()
+
+    def _note(self, episodes: Sequence[Finished], looks: _Looks, bar: Bar) -> bool:
+        """Log finished episodes and tell the callback; False if it asks to stop."""
+        going = True
+        for episode in episodes:
+            if looks.book is not None:
+                looks.book.episode(episode, self._episode_row(episode))
+            if looks.callback is not None and looks.callback(self, episode) is False:
+                going = False
+        if episodes:
+            bar.note(f"episode {episodes[-1].episode}, return {episodes[-1].total:.6g}")
+        return going
+
+    def _look(self, looks: _Looks) -> None:
+        """Evaluations and watched states, where they are due."""
+        step, book, watch = self.num_timesteps, looks.book, looks.watch
+        if looks.eval_every is not None and step % looks.eval_every == 0:
+            returns = self.evaluate(looks.eval_episodes)
+            if book is not None:
+                book.evaluation(step, returns)
+        if watch is not None and book is not None and step % watch.every == 0:
+            z = self.return_distribution(watch.obs)
+            book.distribution(step, z.reshape(-1, *z.shape[-2:]))
+
+    def _place(self, fault: Fault) -> str:
+        step = self.num_timesteps + 1 if fault.step is None else fault.step
+        return f"{self.env_name}, seed {self.seed}, step {step}: {fault}"
+
+    @abstractmethod
+    def _advance(self, steps: int) -> list[Finished]:
+        """Up to `steps` steps; a stepped run ends them where an episode ends."""
+
+    @abstractmethod
+    def _cut(self) -> list[Finished]:
+        """Give up the episode under way, as truncated."""
+
+    @abstractmethod
+    def _episode_row(self, episode: Finished) -> tuple[Any, ...]:
+        """A line of `episodes.csv`."""
+
+    # --- acting --------------------------------------------------------------------------
+
+    def predict(self, obs: Any, *, deterministic: bool = True) -> Any:
+        """The evaluation policy's action, as the environment takes it; one each for a batch.
+
+        Ties are broken the same way each time. With `deterministic=False` the behaviour policy
+        acts as it does in training, exploration included.
+        """
+        return self.own_actions(self.decide(obs, deterministic=deterministic).action)
+
+    def decide(self, obs: Any, *, deterministic: bool = True) -> Decision:
+        """What `predict` decides, with its reasons; batched if `obs` is. Actions count from 0."""
+        rows, single = self._rows(obs)
+        if not deterministic:
+            self._drawn += 1  # a stream of its own: the run does not notice
+        decided = jax.device_get(self._decide(rows, deterministic))
+        return jax.tree.map(lambda leaf: leaf[0], decided) if single else decided
+
+    def explain(self, obs: Any, policy: Policy | str | None = None) -> Explanation:
+        """Who decides at one observation, and by how much; `print` it.
+
+        `policy` asks what another one would do with what this agent has learned.
+        """
+        rows, single = self._rows(obs)
+        if not single:
+            raise InputError(
+                f"obs has the shape of a batch ({len(rows)} rows): explain takes one; decide "
+                "takes a batch too"
+            )
+        chosen = policy_named(self.config.evaluation if policy is None else policy)
+        key, mask = self._ties(rows[0])
+        return explain(self._particles(rows)[0], chosen, key, mask=mask, names=self.action_names)
+
+    def return_distribution(self, obs: Any) -> np.ndarray:
+        """Ascending, equally likely returns `[A, N]`, or `[B, A, N]` for a batch."""
+        rows, single = self._rows(obs)
+        z = self._particles(rows)
+        return z[0] if single else z
+
+    def is_single(self, obs: Any) -> bool:
+        """Whether `obs` is one observation, or else a batch of them."""
+        return self._rows(obs)[1]
+
+    def evaluate(self, episodes: int = 10, *, seed: int | None = None) -> np.ndarray:
+        """Undiscounted returns of whole episodes under the evaluation policy.
+
+        A separate environment and key: training is not disturbed, and equal seeds give equal
+        episodes.
+        """
+        check_whole("episodes", episodes, 1)
+        seed = self.seed + EVALUATION_SEEDS if seed is None else seed
+        env, act, totals = self._evaluation_env(), self._actor(), np.zeros(episodes)
+        for episode in range(episodes):
+            obs, _ = env.reset(seed=seed + episode)
+            for _ in self._clock():
+                obs, reward, terminated, truncated, _ = env.step(act(obs))
+                totals[episode] += float(reward)
+                if terminated or truncated:
+                    break
+        return totals
+
+    def first_observation(self, seed: int) -> Any:
+        """What an episode begins with, after a reset with this seed."""
+        registered = self.env is None or self.env.spec is not None or self._eval_env is not None
+        env = self._evaluation_env() if registered else self.env
+        assert env is not None
+        return env.reset(seed=seed)[0]
+
+    def _evaluation_env(self) -> gym.Env[Any, Any]:
+        if self._eval_env is None:
+            assert self.env is not None
+            self._eval_env = separate_env(self.env)
+        return self._eval_env
+
+    def _actor(self) -> Callable[[Any], Any]:
+        """`predict` for many observations, one after the other."""
+        return self.predict
+
+    def _clock(self) -> Any:
+        """The steps an evaluation episode may have."""
+        return itertools.count()
+
+    @abstractmethod
+    def own_actions(self, actions: Any) -> Any:
+        """Actions that count from 0 in the environment's own words; an int for a single one."""
+
+    @abstractmethod
+    def _rows(self, obs: Any) -> tuple[np.ndarray, bool]:
+        """A batch of observations, checked, and whether it was a single one."""
+
+    @abstractmethod
+    def _particles(self, rows: np.ndarray) -> np.ndarray:
+        """Ascending particles `[B, A, N]`."""
+
+    @abstractmethod
+    def _decide(self, rows: np.ndarray, deterministic: bool) -> Decision:
+        """The evaluation policy's decisions, or the behaviour policy's."""
+
+    @abstractmethod
+    def _ties(self, row: Any) -> tuple[jax.Array, Any]:
+        """The key that breaks ties at an observation, and its mask of feasible actions."""
+
+    def _draw_key(self) -> jax.Array:
+        return jax.random.fold_in(self._tie_key, self._drawn)
+
+
+def check_whole(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"{name} = {value!r}: it must be a whole number, at least {least}")
