@@ -101,13 +101,22 @@ def names_in(page: Path) -> list[tuple[str, list[str]]]:
     dotted = re.findall(r"`(surefoot(?:\.\w+)+)(?:\(.*?\))?`", text)
     names = [(page_id(page), name.split(".")) for name in dotted if not name.endswith(".toml")]
     for block in blocks_of(page):
-        for node in ast.walk(ast.parse(block.text)) if block.language == "python" else ():
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("surefoot"):
-                module = (node.module or "").split(".")
-                names += [(block.where, [*module, each.name]) for each in node.names]
-            elif isinstance(node, ast.Attribute) and (chain := _chain(node)):
-                names.append((block.where, chain))
+        if block.language == "python":
+            names += [(block.where, each) for each in imports_in(block.text)]
+            nodes = ast.walk(ast.parse(block.text))
+            chains = [_chain(node) for node in nodes if isinstance(node, ast.Attribute)]
+            names += [(block.where, chain) for chain in chains if chain]
     return names
+
+
+def imports_in(code: str) -> list[list[str]]:
+    """What Python code imports from surefoot: `from surefoot.envs import cliffs` as three names."""
+    return [
+        [*node.module.split("."), each.name]
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("surefoot")
+        for each in node.names
+    ]
 
 
 def _chain(node: ast.Attribute) -> list[str]:

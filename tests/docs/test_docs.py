@@ -16,7 +16,16 @@ from pathlib import Path
 
 import pytest
 import tyro
-from docs_pages import PAGES, ROOT, blocks_of, commands_in, mentions_of, names_in, page_id
+from docs_pages import (
+    PAGES,
+    ROOT,
+    blocks_of,
+    commands_in,
+    imports_in,
+    mentions_of,
+    names_in,
+    page_id,
+)
 
 from surefoot.cli import COMMANDS, main
 
@@ -108,6 +117,14 @@ def test_page_runs(page, tmp_path, monkeypatch, parse_only, capsys):
 def test_names_of_surefoot_exist(page):
     for where, names in names_in(page):
         assert exists(names), f"{where}: there is no {'.'.join(names)}"
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "tools"])
+def test_imports_of_benchmarks_and_tools_exist(folder):
+    """No test runs them, and they use names that are not public."""
+    for script in sorted((ROOT / folder).glob("*.py")):
+        for names in imports_in(script.read_text()):
+            assert exists(names), f"{folder}/{script.name}: there is no {'.'.join(names)}"
 
 
 def exists(names: list[str]) -> bool:
