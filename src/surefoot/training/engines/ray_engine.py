@@ -106,17 +106,17 @@ class _Crew:
 
     def _hear(self, member: _Member, answer: Any) -> list[tuple[int, Any]]:
         try:
-            told = self._ray.get(answer)
+            reply = self._ray.get(answer)
         except self._ray.exceptions.RayTaskError as error:
             raise RunError(f"a Ray worker failed: {_last_line(error)}") from error
         except self._ray.exceptions.RayError as error:  # the actor, its node or its answer is gone
             return self._replace(member, error)
         if not member.up:
-            _check_versions(told)
+            _check_versions(reply)
             member.up, self._broken_starts = True, 0
             return []
         index, _ = member.held.popleft()
-        failure, result = told
+        failure, result = reply
         if failure is not None:
             raise failure
         return [(index, result)] if self._work.finish(index) else []

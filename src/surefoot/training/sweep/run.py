@@ -14,7 +14,7 @@ from surefoot.runs.directory import RunDir
 from surefoot.runs.files import atomic_write
 from surefoot.runs.progress import Mode, progress
 from surefoot.training.engines import RETRIES, Board, check_engine, run_jobs
-from surefoot.training.engines.board import Place, counter
+from surefoot.training.engines.board import CounterPlace, counter
 from surefoot.training.sweep.spec import Sweep, words
 from surefoot.training.sweep.store import ResultStore
 from surefoot.training.sweep.summary import SweepCell, to_csv
@@ -98,7 +98,7 @@ def _run_missing(
                 bar.note(f"{done} of {len(names)} trials; {own[index]}: {_words(outcome)}")
 
 
-def run_job(job: tuple[Training, Place]) -> Outcome:
+def run_job(job: tuple[Training, CounterPlace]) -> Outcome:
     """The result, or why there is none: the failure of one training is not the sweep's."""
     training, place = job
     try:
