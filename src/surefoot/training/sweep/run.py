@@ -90,7 +90,7 @@ def _run_missing(
     ):
         jobs = [(training, board.place(i)) for i, training in enumerate(missing)]
         own = [names[training.key] for training in missing]
-        with _Writers(store) as writers:
+        with ResultWriters(store) as writers:
             for index, outcome in run_jobs(run_job, jobs, names=own, if_lost=_lost, **where):
                 writers.keep(missing[index], outcome)
                 board.finished(index)
@@ -126,14 +126,14 @@ def _words(outcome: Outcome) -> str:
     return f"return {outcome['result']['curve'][-1][1]:.5g}"
 
 
-class _Writers:
+class ResultWriters:
     """Threads that put results on disk: the driver need not wait for it, file by file."""
 
     def __init__(self, store: ResultStore) -> None:
         self._store, self._pool = store, ThreadPoolExecutor(WRITERS)
         self._open: deque[Future[Any]] = deque()
 
-    def __enter__(self) -> _Writers:
+    def __enter__(self) -> ResultWriters:
         return self
 
     def __exit__(self, *_: object) -> None:
