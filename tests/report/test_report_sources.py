@@ -210,7 +210,7 @@ def test_a_folder_holds_all_its_runs_and_says_which_is_broken(tmp_path):
     assert "not valid JSON" in page.sections[-1].parts[0].text
     rows = page.sections[0].parts[0].rows
     assert rows[0][2] == "5 claims: 5 reproduced"
-    assert rows[1][1].startswith("section 5.3: WGF against QR")
+    assert rows[1][1].startswith("Section 5.3: WGF against QR")
 
 
 def test_no_run_at_all_can_bring_a_folder_down(tmp_path, monkeypatch):
@@ -265,7 +265,7 @@ def test_a_training_run(trained, trained_page):
     assert figures(trained_page) == ["learning", "watched-0"]
     watched, table = of_kind(trained_page, Explorer)
     assert list(watched.data["learned"]) == ["step 1,500", "step 1,000", "step 500"]
-    assert watched.data["places"][0]["text"] == "0, start"
+    assert watched.data["places"][0]["text"] == "0: start"
     assert table.data["columns"] == 12
     assert [place["mark"] for place in table.data["places"]].count("cliff") == 10
     policies = list(table.data["learned"]["this agent"]["decisions"])
