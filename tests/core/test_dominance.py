@@ -217,16 +217,42 @@ def test_libraries_agree(kind: str, weighted: bool, name: str) -> None:
         assert np.asarray(rows) == pytest.approx(expected, abs=1e-5)
 
 
-def test_rounding_of_the_arithmetic_is_forgiven() -> None:
-    # Equal distributions whose partial sums round differently: x, and x with its particles
-    # moved by a shift and back. Both must dominate each other, in single precision too.
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(200, 51)).astype("float32")
-    y = (x + np.float32(0.1)) - np.float32(0.1)
-    assert sd.ssd_dominates(x, y).all()
-    assert sd.ssd_dominates(jnp.asarray(y), jnp.asarray(x)).all()
-    # A real difference far above rounding is not.
-    assert not sd.ssd_dominates(x, x + np.float32(1e-3)).any()
+def test_exact_differences_are_not_forgiven() -> None:
+    # However small beside the returns: neighbouring floats, in any row of a long sum.
+    for dtype in ("float32", "float64"):
+        low = np.full(64, -100, dtype)
+        high = np.nextafter(low, np.asarray(0, dtype))
+        assert not sd.ssd_dominates(low, high)
+        assert sd.ssd_dominates(high, low)
+        one = low.copy()
+        one[-1] = high[-1]  # the means differ by 1 / 64 of the smallest step
+        assert sd.dominance_matrix(np.stack([low, one])).tolist() == [[True, False], [True, True]]
+        assert sd.violation(low, one) == (high[0] - low[0]) / 64
+    assert not sd.ssd_dominates(np.float32([-100]), np.float32([-99.9998]))
+
+
+def test_a_bystander_changes_nothing() -> None:
+    z = np.float32([[-13] * 32, [-13.0002] * 32, [-1e6] * 32])
+    for make in (np.asarray, jnp.asarray):
+        alone, beside = sd.dominance_matrix(make(z[:2])), sd.dominance_matrix(make(z))
+        assert np.array_equal(beside[:2, :2], alone)
+        assert np.asarray(alone).tolist() == [[True, True], [False, True]]
+
+
+def test_not_a_number_never_dominates_under_jit() -> None:
+    good, bad = jnp.asarray([5.0, 6.0]), jnp.asarray([jnp.nan, 1.0])
+    for compare in (sd.ssd_dominates, sd.fsd_dominates):
+        assert not jax.jit(compare)(bad, good)
+        assert not jax.jit(compare)(good, bad)
+        assert not jax.jit(compare)(bad, bad)
+    z = jnp.asarray([[3.0, 4.0], [1.0, 2.0], [jnp.nan, 9.0], [jnp.inf, jnp.inf]])
+    expected = np.zeros((4, 4), bool)
+    expected[0, :2] = expected[1, 1] = True
+    for order in (1, 2):
+        matrix = jax.jit(lambda z, order=order: sd.dominance_matrix(z, order))(z)
+        assert np.array_equal(np.asarray(matrix)[:3, :3], expected[:3, :3])
+        chosen = jax.jit(lambda z, order=order: sd.dominant_set(z, order))(z)
+        assert chosen.tolist() == [True, False, False, False]
 
 
 def test_gradient_of_the_violation(x64: None) -> None:

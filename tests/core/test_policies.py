@@ -15,6 +15,7 @@ from scipy import integrate, stats
 
 from surefoot.core import dominance
 from surefoot.core import particles as sp
+from surefoot.core.dominance import FEW
 from surefoot.errors import InputError
 from surefoot.policies import (
     CPW,
@@ -29,7 +30,7 @@ from surefoot.policies import (
     policy_named,
     policy_text,
 )
-from surefoot.policies.base import FEW, draw, look
+from surefoot.policies.base import draw
 
 pytestmark = pytest.mark.usefixtures("no_rank_promotion")
 KEY = jax.random.key(0)
@@ -212,15 +213,6 @@ def test_particle_order_does_not_matter(z: np.ndarray, order: list[int]) -> None
     mixed = _decide(jnp.asarray(z[:, order], "float32"))
     assert int(same.action) == int(mixed.action)
     assert np.array_equal(same.candidates, mixed.candidates)
-
-
-def test_view_agrees_with_dominance() -> None:
-    z = np.random.default_rng(0).normal(size=(4, 7))
-    view = look(jnp.asarray(z), None, False)
-    curve = sp.cumulative_quantile(z)
-    assert view.curve == pytest.approx(curve, abs=1e-5)
-    assert view.mean == pytest.approx(z.mean(axis=-1), abs=1e-6)
-    assert view.lag == pytest.approx((curve.max(axis=0) - curve).max(axis=-1), abs=1e-5)
 
 
 @pytest.mark.parametrize("width", [1, 50])

@@ -10,10 +10,10 @@ import jax
 import numpy as np
 from gymnasium.spaces import Discrete
 
-from surefoot.core.dominance import dominance_matrix
+from surefoot.core.array import as_float, namespace
 from surefoot.core.particles import cumulative_quantile, cvar, mean, std
 from surefoot.envs.discrete import space_size
-from surefoot.policies import POLICIES, DecidedBy, Decision, Policy, policy_text
+from surefoot.policies import POLICIES, DecidedBy, Decision, Policy, policy_text, precision
 
 CURVE = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)  # levels of the CVaR curve in the text
 WORDS = {
@@ -108,8 +108,9 @@ def explain(
     names: tuple[str, ...] | None = None,
 ) -> Explanation:
     """Decide on particles `z[A, N]` and say why."""
-    z = np.sort(np.asarray(z, dtype=np.float64), axis=-1)
-    decided = jax.tree.map(lambda leaf: np.asarray(leaf)[None], policy.decide(z, key, mask))
+    z = np.sort(_particles(z), axis=-1)
+    decision = policy.decide(z, key, mask, assume_sorted=True)
+    decided = jax.tree.map(lambda leaf: np.asarray(leaf)[None], decision)
     return _tell(z[None], policy, decided, names)[0]
 
 
@@ -122,10 +123,16 @@ def explain_all(
     names: tuple[str, ...] | None = None,
 ) -> list[Explanation]:
     """`explain` for every row of `z[B, A, N]` with its own key, decided in one compiled call."""
-    z = np.sort(np.asarray(z, dtype=np.float64), axis=-1)
+    z = np.sort(_particles(z), axis=-1)
     masks = np.ones(z.shape[:2], bool) if masks is None else np.asarray(masks, bool)
-    decided = jax.device_get(_decide_all(policy, z, keys, masks))
+    with precision(z):  # float64 stays float64
+        decided = jax.device_get(_decide_all(policy, z, keys, masks))
     return _tell(z, policy, decided, names)
+
+
+def _particles(z: Any) -> np.ndarray:
+    """As NumPy floats in their own precision, so that the words are about what was decided."""
+    return np.asarray(as_float(namespace(z=np.asarray(z)), np.asarray(z)))
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -140,7 +147,7 @@ def _tell(
     each: dict[str, Any] = {
         "tied": decided.tied,
         "violations": decided.violations,
-        "dominates": dominance_matrix(z, 2, policy.tolerance, assume_sorted=True),
+        "dominates": decided.violations <= policy.tolerance,  # the rule of `core.dominance`
         "z": z,
         "mean": mean(z),
         "std": std(z),

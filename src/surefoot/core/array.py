@@ -22,18 +22,17 @@ Array = Any  # any array of the array API standard: NumPy, JAX, torch, ...
 
 def namespace(**arrays: Array | None) -> Any:
     """The one array namespace of all arguments, or an error that names the odd one out."""
-    given = {name: a for name, a in arrays.items() if a is not None}
-    for name, a in given.items():
+    present = {name: a for name, a in arrays.items() if a is not None}
+    for name, a in present.items():
         if not compat.is_array_api_obj(a):
-            what = f"a {type(a).__name__}"
             raise InputError(
-                f"{name} is {what}, not an array: pass numpy.asarray({name}), "
+                f"{name} is a {type(a).__name__}, not an array: pass numpy.asarray({name}), "
                 f"jax.numpy.asarray({name}) or torch.asarray({name})"
             )
     try:
-        return compat.array_namespace(*given.values())
+        return compat.array_namespace(*present.values())
     except TypeError:
-        kinds = ", ".join(f"{name} is {_library(a)}" for name, a in given.items())
+        kinds = ", ".join(f"{name} is {_library(a)}" for name, a in present.items())
         raise InputError(f"mixed array libraries: {kinds}; pass arrays of one library") from None
 
 
@@ -45,13 +44,43 @@ def is_traced(x: Array) -> bool:
     return isinstance(x, jax.core.Tracer)
 
 
-def as_float(xp: Any, x: Array) -> Array:
-    """Integers and booleans become the library's default float; floats stay as they are."""
-    return x if xp.isdtype(x.dtype, "real floating") else xp.astype(x, _default_float(xp))
+def device(x: Array) -> Any:
+    """Where to make new arrays; a traced array has no place yet."""
+    return None if is_traced(x) else compat.device(x)
 
 
-def _default_float(xp: Any) -> Any:
-    return xp.asarray([0.0]).dtype
+def as_float(xp: Any, x: Array, name: str = "z") -> Array:
+    """Floats to calculate with: half precision becomes float32, integers become float64.
+
+    JAX without x64 has no float64. Integers that the library's widest float cannot hold are
+    refused, since rounding them would change who dominates whom; under `jit`, where values cannot
+    be looked at, they are rounded to float32 and this is on the caller.
+    """
+    if _is_half(x.dtype):
+        return xp.astype(x, xp.float32)
+    if xp.isdtype(x.dtype, "real floating"):
+        return x
+    wide = widest_float(xp)
+    if xp.isdtype(x.dtype, "integral"):
+        digits = 53 if xp.finfo(wide).bits == 64 else 24
+        holds = (x <= 2**digits) & (x >= (-(2**digits) if xp.iinfo(x.dtype).min < 0 else 0))
+        _check_where(xp, holds, x, name, f"has more than the {digits} bits of {wide}")
+    return xp.astype(x, wide)
+
+
+def answer_dtype(xp: Any, x: Array) -> Any:
+    """In which precision answers about `x` are returned: its own, if it has floats."""
+    own = _is_half(x.dtype) or xp.isdtype(x.dtype, "real floating")
+    return x.dtype if own else widest_float(xp)
+
+
+def widest_float(xp: Any) -> Any:
+    """float64 wherever the library has it."""
+    return xp.asarray([0.0]).dtype if compat.is_jax_namespace(xp) else xp.float64
+
+
+def _is_half(dtype: Any) -> bool:
+    return str(dtype).split(".")[-1] in ("float16", "bfloat16")
 
 
 def check_particles(xp: Any, z: Array, name: str, min_ndim: int = 1) -> Array:
@@ -63,7 +92,7 @@ def check_particles(xp: Any, z: Array, name: str, min_ndim: int = 1) -> Array:
         raise InputError(f"{name} has shape {tuple(z.shape)}: the particle axis (last) is empty")
     if xp.isdtype(z.dtype, "complex floating"):
         raise InputError(f"{name} is complex: returns are real numbers")
-    z = as_float(xp, z)
+    z = as_float(xp, z, name)
     _check_where(xp, xp.isfinite(z), z, name, "is not finite")
     return z
 
@@ -75,14 +104,14 @@ def check_weights(xp: Any, weights: Array, z: Array, name: str) -> Array:
         raise InputError(
             f"{name} has shape {tuple(weights.shape)}: it must match particles {tuple(z.shape)}"
         )
-    weights = as_float(xp, weights)
+    allowed = {"float64": 1e-8, "bfloat16": 1e-2, "float16": 1e-3}
+    near = allowed.get(str(weights.dtype).split(".")[-1], 1e-4)
+    weights = as_float(xp, weights, name)
     _check_where(xp, xp.isfinite(weights), weights, name, "is not finite")
     _check_where(xp, weights >= 0, weights, name, "is negative")
     if not is_traced(weights):
-        total = xp.sum(weights, axis=-1)
-        near = xp.abs(total - 1) <= 1e-4 if xp.finfo(weights.dtype).bits < 64 else None
-        near = xp.abs(total - 1) <= 1e-8 if near is None else near
-        _check_where(xp, near, total, f"the sum of {name}", "is not one")
+        summed = total(xp, weights)
+        _check_where(xp, xp.abs(summed - 1) <= near, summed, f"the sum of {name}", "is not one")
     return xp.broadcast_to(weights, z.shape)
 
 
@@ -114,8 +143,8 @@ def broadcast(x: tuple[int, ...], y: tuple[int, ...], x_name: str, y_name: str) 
 def _check_where(xp: Any, ok: Array, values: Array, name: str, complaint: str) -> None:
     if is_traced(ok) or bool(xp.all(ok)):
         return
-    places = [xp.nonzero(xp.logical_not(ok))] if ok.ndim else []
-    bad = [tuple(map(int, p)) for p in zip(*places[0], strict=True)] if places else [()]
+    places = zip(*xp.nonzero(xp.logical_not(ok)), strict=True) if ok.ndim else [()]
+    bad = [tuple(map(int, place)) for place in places]
     place = f"[{', '.join(map(str, bad[0]))}]" if bad[0] else ""
     more = f" (and {len(bad) - 1} more places)" if len(bad) > 1 else ""
     raise InputError(f"{name}{place} = {float(values[bad[0]])} {complaint}{more}")
@@ -133,6 +162,8 @@ def argsort(xp: Any, x: Array) -> Array:
 
 def take(xp: Any, x: Array, indices: Array) -> Array:
     """`x[..., indices]` row by row, both broadcast to common leading axes."""
+    if indices.ndim == 1:
+        return xp.take(x, indices, axis=-1)
     lead = broadcast(x.shape[:-1], indices.shape[:-1], "values", "indices")
     x = xp.broadcast_to(x, (*lead, x.shape[-1]))
     indices = xp.broadcast_to(indices, (*lead, indices.shape[-1]))
@@ -142,6 +173,33 @@ def take(xp: Any, x: Array, indices: Array) -> Array:
 def cumsum(xp: Any, x: Array) -> Array:
     """Cumulative sum along the last axis; in JAX by doubling shifts, see `_prefix_sum`."""
     return _prefix_sum(x) if compat.is_jax_array(x) else xp.cumulative_sum(x, axis=-1)
+
+
+def partial_sums(xp: Any, x: Array) -> tuple[Array, Array]:
+    """Cumulative sums along the last axis as `high + low`: twice the digits of `x`.
+
+    `low` adds up what each addition rounded away (Knuth's two-sum), so that a million terms are
+    summed as exactly as a few and a difference of sums has the right sign.
+    """
+    high = cumsum(xp, x)
+    before = xp.concat([xp.zeros_like(high[..., :1]), high[..., :-1]], axis=-1)
+    return high, cumsum(xp, lost(before, x, high))
+
+
+def lost(a: Array, b: Array, rounded: Array) -> Array:
+    """`a + b - rounded`, exactly where `rounded` is the rounded sum."""
+    part = rounded - a
+    return (a - (rounded - part)) + (b - part)
+
+
+def divide(x: Array, n: int) -> Array:
+    """`x / n`, correctly rounded. Compiled JAX multiplies by a rounded `1 / n` if it sees the n."""
+    return x / jnp.where(x == x, jnp.asarray(n, x.dtype), 1) if compat.is_jax_array(x) else x / n
+
+
+def total(xp: Any, x: Array) -> Array:
+    """Sum along the last axis by halves: XLA would add a long row up from left to right."""
+    return pairwise_sum(x) if compat.is_jax_array(x) else xp.sum(x, axis=-1)
 
 
 @jax.jit

@@ -5,17 +5,28 @@ of the paper), for equally many equally likely particles when every partial sum 
 particles is at least as large (eq. 6). Both curves are linear between breakpoints, so looking
 at the breakpoints of both settles it.
 
-Comparisons forgive the rounding of the arithmetic itself and, on top of it, `tolerance`: in the
-units of the returns, on the scale of `F^-2` (at `tau = 1` that is the mean).
+There is one rule, here, and everything else calls it: `x` dominates `y` where
+`violation(x, y) <= tolerance`. The violation is the largest shortfall of `F^-2_x`, in the units
+of the returns; at `tau = 1` that is a difference of means. Nothing is forgiven beyond
+`tolerance`: the particles are taken at their word, and partial sums carry what rounding takes
+away, so that the sign of a shortfall is right down to `eps^2` of the returns. Only weights are
+themselves rounded numbers: with them, shortfalls below a few eps of the mean distance between `x`
+and `y` count as none. No third distribution ever matters.
+
+What is not a number dominates nothing and is dominated by nothing.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from surefoot.core import array as _array
+import jax
+import jax.numpy as jnp
+
+from surefoot.core import array
 from surefoot.core.array import Array
-from surefoot.core.particles import breakpoint_values, couple, rounding, sort_particles
+from surefoot.core.particles import WEIGHT_ROUNDING, Coupling, Sorted, couple, sort_particles
 from surefoot.errors import InputError
 
 
@@ -29,10 +40,10 @@ def fsd_dominates(
     assume_sorted: bool = False,
 ) -> Array:
     """First order: no quantile of `x` lies below that of `y` (by more than `tolerance`)."""
-    _array.check_tolerance(tolerance)
+    array.check_tolerance(tolerance)
     xp, c = couple(x, y, x_weights, y_weights, assume_sorted=assume_sorted)
-    fine = (c.x - c.y >= -tolerance) | (c.mass <= rounding(xp, c.mass))
-    return xp.all(fine, axis=-1)
+    fine = c.y - c.x <= tolerance
+    return xp.all(fine if c.share is None else fine | (c.share == 0), axis=-1)
 
 
 def ssd_dominates(
@@ -45,11 +56,9 @@ def ssd_dominates(
     assume_sorted: bool = False,
 ) -> Array:
     """Second order, `x >=_(2) y`: every risk-averse judge takes `x` (eq. 5)."""
-    _array.check_tolerance(tolerance)
-    return (
-        violation(x, y, x_weights=x_weights, y_weights=y_weights, assume_sorted=assume_sorted)
-        <= tolerance
-    )
+    array.check_tolerance(tolerance)
+    xp, c = couple(x, y, x_weights, y_weights, assume_sorted=assume_sorted)
+    return _violation(xp, c) <= tolerance
 
 
 def violation(
@@ -62,9 +71,27 @@ def violation(
 ) -> Array:
     """The largest shortfall of `F^-2_x` below `F^-2_y`: zero exactly where `x` dominates."""
     xp, c = couple(x, y, x_weights, y_weights, assume_sorted=assume_sorted)
-    short = _array.cumsum(xp, c.mass * (c.y - c.x))
-    worst = xp.max(short, axis=-1)
-    return xp.where(worst > _slack(xp, c.x, c.y), worst, xp.zeros_like(worst))
+    worst = _violation(xp, c)
+    if c.dtype == worst.dtype:
+        return worst
+    # A shortfall too small for half precision is still one.
+    least = xp.where(worst > 0, xp.full_like(worst, 2.0**-24), xp.zeros_like(worst))
+    return xp.astype(xp.maximum(worst, least), c.dtype)
+
+
+def _violation(xp: Any, c: Coupling) -> Array:
+    """The rule for two distributions on their common grid."""
+    if c.share is None:
+        (high_x, low_x), (high_y, low_y) = (array.partial_sums(xp, z) for z in (c.x, c.y))
+        short = (high_y - high_x) + (low_y - low_x)
+    else:
+        short = sum(array.partial_sums(xp, c.share * (c.y - c.x)))
+    worst = array.divide(xp.max(short, axis=-1), c.units)
+    noise = xp.zeros_like(worst)
+    if c.share is not None and c.units == 1:  # weights
+        eps = WEIGHT_ROUNDING * float(xp.finfo(worst.dtype).eps)
+        noise = eps * xp.sum(c.share * xp.abs(c.y - c.x), axis=-1)
+    return xp.where(worst <= noise, xp.zeros_like(worst), worst)  # keeps what is not a number
 
 
 def almost_ssd_ratio(
@@ -76,33 +103,51 @@ def almost_ssd_ratio(
 ) -> Array:
     """Share of the area between the two `F^(2)` that speaks against `x` (Tzeng et al., 2013).
 
-    0 where `x` dominates `y`, 1 where it is dominated throughout, small where only extreme
-    risk aversion would object; 0 where the two are the same.
+    0 where `x` dominates `y` and nowhere else, 1 where it is dominated throughout, small where
+    only extreme risk aversion would object; 0 where the two are the same.
     """
-    xp = _array.namespace(x=x, y=y, x_weights=x_weights, y_weights=y_weights)
+    xp, c = couple(x, y, x_weights, y_weights)
     _, sx = sort_particles(x, x_weights, name="x")
     _, sy = sort_particles(y, y_weights, name="y")
-    lead = _array.broadcast(sx.z.shape[:-1], sy.z.shape[:-1], "x", "y")
-    n, m = sx.z.shape[-1], sy.z.shape[-1]
-    support = xp.concat(
-        [xp.broadcast_to(sx.z, (*lead, n)), xp.broadcast_to(sy.z, (*lead, m))], axis=-1
-    )
-    mass_x = xp.full_like(sx.z, 1 / n) if sx.weight is None else sx.weight
-    mass_y = xp.full_like(sy.z, 1 / m) if sy.weight is None else sy.weight
-    mass = xp.concat(
-        [xp.broadcast_to(mass_x, (*lead, n)), xp.broadcast_to(-mass_y, (*lead, m))], axis=-1
-    )
-    order = _array.argsort(xp, support)
-    support, mass = _array.take(xp, support, order), _array.take(xp, mass, order)
+    lead = array.broadcast(sx.z.shape[:-1], sy.z.shape[:-1], "x", "y")
+    support, rise = _second_cdf_gap(xp, sx, sy, lead)
     width = support[..., 1:] - support[..., :-1]
-    # F^(2)_x - F^(2)_y at the support points: linear in between, zero at the first.
-    rise = _array.cumsum(xp, _array.cumsum(xp, mass)[..., :-1] * width)
-    noise = _slack(xp, sx.z, sy.z)[..., None]
-    right = xp.where(xp.abs(rise) > noise, rise, xp.zeros_like(rise))
-    left = xp.concat([xp.zeros_like(right[..., :1]), right[..., :-1]], axis=-1)
-    against = xp.sum(_area_above(xp, left, right, width), axis=-1)
-    total = against + xp.sum(_area_above(xp, -left, -right, width), axis=-1)
-    return against / xp.where(total > 0, total, xp.ones_like(total))
+    left = xp.concat([xp.zeros_like(rise[..., :1]), rise[..., :-1]], axis=-1)
+    against = array.total(xp, _area_above(xp, left, rise, width))
+    everything = against + array.total(xp, _area_above(xp, -left, -rise, width))
+    ratio = against / xp.where(everything > 0, everything, xp.ones_like(everything))
+    # Where one side dominates, the rule says so and not the rounding of areas.
+    short_x = _violation(xp, c)
+    short_y = _violation(xp, c._replace(x=c.y, y=c.x))
+    smallest = float(xp.finfo(ratio.dtype).smallest_normal)
+    ratio = xp.where(short_y == 0, xp.ones_like(ratio), xp.clip(ratio, smallest, 1.0))
+    return xp.astype(xp.where(short_x == 0, xp.zeros_like(ratio), ratio), c.dtype)
+
+
+def _second_cdf_gap(xp: Any, sx: Sorted, sy: Sorted, lead: tuple[int, ...]) -> tuple[Array, Array]:
+    """The joint support, and `F^(2)_x - F^(2)_y` at each of its points but the first (zero)."""
+    n = sx.z.shape[-1]
+    dtype = xp.result_type(sx.z, sy.z)
+
+    def joined(a: Array, b: Array) -> Array:
+        both = [xp.broadcast_to(v, (*lead, v.shape[-1])) for v in (a, b)]
+        return xp.concat([xp.astype(v, dtype) for v in both], axis=-1)
+
+    support = joined(sx.z, sy.z)
+    order = array.argsort(xp, support)
+    support = array.take(xp, support, order)
+
+    def cdf(s: Sorted, mine: Array) -> Array:
+        """`F` of one at every point of the joint support: particles counted, or weights added."""
+        passed = xp.cumulative_sum(xp.astype(mine, xp.int32), axis=-1)
+        if s.right is None:
+            return array.divide(xp.astype(passed, dtype), s.z.shape[-1])
+        right = xp.concat([xp.zeros_like(s.right[..., :1]), s.right], axis=-1)
+        return array.take(xp, xp.astype(right, dtype), passed)
+
+    gap = cdf(sx, order < n) - cdf(sy, order >= n)
+    width = support[..., 1:] - support[..., :-1]
+    return support, sum(array.partial_sums(xp, gap[..., :-1] * width))
 
 
 def _area_above(xp: Any, left: Array, right: Array, width: Array) -> Array:
@@ -110,8 +155,8 @@ def _area_above(xp: Any, left: Array, right: Array, width: Array) -> Array:
     up_left, up_right = xp.clip(left, 0.0, None), xp.clip(right, 0.0, None)
     span = xp.abs(right - left)
     crosses = left * right < 0
-    share = xp.where(crosses, (up_left + up_right) / xp.where(span > 0, span, 1.0 + span), 1.0)
-    return 0.5 * (up_left + up_right) * share * width
+    part = xp.where(crosses, (up_left + up_right) / xp.where(span > 0, span, 1.0 + span), 1.0)
+    return 0.5 * (up_left + up_right) * part * width
 
 
 def dominance_matrix(
@@ -123,17 +168,23 @@ def dominance_matrix(
     assume_sorted: bool = False,
 ) -> Array:
     """`[..., a, b]` is true where a dominates b, for particles `z[..., A, N]`."""
-    _array.check_tolerance(tolerance)
-    xp, curve, slack = _curves(z, order, weights, assume_sorted)
-    if curve is None:
-        compare = ssd_dominates if order == 2 else fsd_dominates
-        wx = None if weights is None else weights[..., :, None, :]
-        wy = None if weights is None else weights[..., None, :, :]
-        x, y = z[..., :, None, :], z[..., None, :, :]
-        return compare(x, y, tolerance, x_weights=wx, y_weights=wy, assume_sorted=assume_sorted)
-    gap = curve[..., :, None, :] - curve[..., None, :, :]
-    slack = slack if isinstance(slack, float) else slack[..., None]  # [..., 1, 1, 1], one per set
-    return xp.all(gap >= -(tolerance + slack), axis=-1)
+    array.check_tolerance(tolerance)
+    xp = _check_actions(z, order, weights)
+    if weights is None:
+        _, s = sort_particles(z, assume_sorted=assume_sorted)
+        if order == 2:
+            return violations(xp, s.z) <= tolerance
+        z, assume_sorted = s.z, True
+    compare = ssd_dominates if order == 2 else fsd_dominates
+
+    def row(a: int) -> Array:
+        wx = None if weights is None else weights[..., a : a + 1, :]
+        one = z[..., a : a + 1, :]
+        return compare(
+            one, z, tolerance, x_weights=wx, y_weights=weights, assume_sorted=assume_sorted
+        )
+
+    return xp.stack([row(a) for a in range(z.shape[-2])], axis=-2)
 
 
 def dominant_set(
@@ -146,45 +197,111 @@ def dominant_set(
 ) -> Array:
     """`[..., a]` is true where a dominates every other action: the paper's `A_s^(2)`.
 
-    To dominate all is to lie nowhere below the highest curve, so no pair is ever compared.
+    Under `jit`, where values cannot be checked, actions that are not numbers are left out.
     """
-    _array.check_tolerance(tolerance)
-    xp, curve, slack = _curves(z, order, weights, assume_sorted)
-    if curve is None:
-        matrix = dominance_matrix(z, order, tolerance, weights=weights, assume_sorted=assume_sorted)
-        return xp.all(matrix, axis=-1)
-    return nowhere_below(xp, curve, tolerance + slack)
+    array.check_tolerance(tolerance)
+    xp = _check_actions(z, order, weights)
+    if weights is None and order == 2 and array.compat.is_jax_array(z):
+        _, s = sort_particles(z, assume_sorted=assume_sorted)
+        standing = standings(s.z)
+        return standing.sound & (standing.lag <= tolerance)
+    matrix = dominance_matrix(z, order, tolerance, weights=weights, assume_sorted=assume_sorted)
+    sound = xp.all(xp.isfinite(array.as_float(xp, z)), axis=-1)
+    return sound & xp.all(matrix | ~sound[..., None, :], axis=-1)
 
 
-def nowhere_below(xp: Any, curve: Array, slack: Array | float) -> Array:
-    """True for each curve `[..., A, N]` that keeps within `slack` of the highest everywhere."""
-    highest = xp.max(curve, axis=-2, keepdims=True)
-    return xp.all(curve - highest >= -slack, axis=-1)
-
-
-def _curves(
-    z: Array, order: int, weights: Array | None, assume_sorted: bool
-) -> tuple[Any, Array | None, Array | float]:
-    """`F^-1` or `F^-2` of every action at common breakpoints; none where weights differ."""
+def _check_actions(z: Array, order: int, weights: Array | None) -> Any:
     if order not in (1, 2):
         raise InputError(f"order = {order}: dominance is offered at order 1 and 2")
-    xp = _array.namespace(z=z, weights=weights)
-    _array.check_particles(xp, z, "z", min_ndim=2)
-    if weights is not None:
-        return xp, None, 0.0
-    _, s = sort_particles(z, assume_sorted=assume_sorted)
-    if order == 1:
-        return xp, s.z, 0.0
-    ends = xp.maximum(xp.abs(s.z[..., :1]), xp.abs(s.z[..., -1:]))  # sorted: the extremes
-    size = xp.max(ends, axis=-2, keepdims=True)
-    return xp, breakpoint_values(xp, s), _slack_of(xp, size, s.z.shape[-1])
+    xp = array.namespace(z=z, weights=weights)
+    array.check_particles(xp, z, "z", min_ndim=2)
+    return xp
 
 
-def _slack(xp: Any, x: Array, y: Array) -> Array:
-    """What rounding may add to a difference of partial sums of these particles."""
-    size = xp.maximum(xp.max(xp.abs(x), axis=-1), xp.max(xp.abs(y), axis=-1))
-    return _slack_of(xp, size, x.shape[-1])
+def violations(xp: Any, z: Array) -> Array:
+    """The rule for all pairs of ascending `z[..., A, N]`: `[..., a, b]`, of a below b."""
+    if array.compat.is_jax_array(z):
+        return _violations_compiled(z)
+    high, low = array.partial_sums(xp, z)
+
+    def row(a: int) -> Array:
+        one = slice(a, a + 1)
+        short = (high - high[..., one, :]) + (low - low[..., one, :])
+        return xp.clip(xp.max(short, axis=-1), 0.0, None)
+
+    worst = xp.stack([row(a) for a in range(z.shape[-2])], axis=-2)
+    return array.divide(worst, z.shape[-1])
 
 
-def _slack_of(xp: Any, size: Array, terms: int) -> Array:
-    return size * (4 * terms**0.5 * float(xp.finfo(size.dtype).eps))
+# The same rule, compiled: one particle after the other is added to every action's partial sum, and
+# the sums are compared as they grow. Only additions, subtractions and comparisons of single
+# elements, so that no batch width, vector width or fused multiply-add changes a bit.
+
+
+class Standing(NamedTuple):
+    """How each action stands among the feasible ones."""
+
+    sound: jax.Array  # [..., A] whether its particles and their sum are finite
+    lag: jax.Array  # [..., A] the largest violation against any of them
+    mean_lag: jax.Array  # [..., A] how far its mean lies below the best of theirs
+
+
+FEW = 32  # up to so many actions are compared one by one: XLA fuses that, but no reduction
+
+
+@jax.jit
+def standings(z: jax.Array, mask: jax.Array | None = None) -> Standing:
+    """The rule against all feasible actions at once, for ascending `z[..., A, N]`."""
+
+    def compare(high: jax.Array, low: jax.Array, worst: jax.Array) -> jax.Array:
+        if z.shape[-2] > FEW:
+            short = _pairs(high, low)
+            short = short if mask is None else jnp.where(mask[..., None, :], short, 0.0)
+            return jnp.maximum(worst, jnp.max(jnp.where(short > 0, short, 0.0), axis=-1))
+        for b in range(z.shape[-2]):
+            one = slice(b, b + 1)
+            short = (high[..., one] - high) + (low[..., one] - low)
+            larger = short > worst if mask is None else (short > worst) & mask[..., one]
+            worst = jnp.where(larger, short, worst)  # what is not a number is never larger
+        return worst
+
+    none = jnp.zeros(z.shape[:-1], z.dtype)
+    high, low, worst = _while_adding(z, compare, none)
+    sound = low == low  # an infinite sum leaves something that is not a number in `low`
+    lag, mean_lag = (
+        array.divide(short, z.shape[-1]) for short in (worst, compare(high, low, none))
+    )
+    return Standing(sound, lag, mean_lag)
+
+
+@jax.jit
+def _violations_compiled(z: jax.Array) -> jax.Array:
+    def compare(high: jax.Array, low: jax.Array, worst: jax.Array) -> jax.Array:
+        return jnp.maximum(worst, _pairs(high, low))  # keeps what is not a number
+
+    none = jnp.zeros((*z.shape[:-1], z.shape[-2]), z.dtype)
+    return array.divide(_while_adding(z, compare, none)[2], z.shape[-1])
+
+
+def _pairs(high: jax.Array, low: jax.Array) -> jax.Array:
+    gap = lambda x: x[..., None, :] - x[..., :, None]  # noqa: E731
+    return gap(high) + gap(low)
+
+
+def _while_adding(
+    z: jax.Array,
+    compare: Callable[[jax.Array, jax.Array, jax.Array], jax.Array],
+    worst: jax.Array,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The sums of all particles as `high + low`, and what `compare` made of all partial ones."""
+
+    def add(j: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        before, low, worst = state
+        column = jax.lax.dynamic_index_in_dim(z, j, axis=-1, keepdims=False)
+        high = before + column
+        low = low + array.lost(before, column, high)
+        return high, low, compare(high, low, worst)
+
+    none = jnp.zeros(z.shape[:-1], z.dtype)
+    high, low, worst = jax.lax.fori_loop(0, z.shape[-1], add, (none, none, worst))
+    return high, low, worst

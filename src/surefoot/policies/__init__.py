@@ -1,6 +1,6 @@
 """From return distributions to actions."""
 
-from surefoot.policies.base import DecidedBy, Decision, Policy, View
+from surefoot.policies.base import DecidedBy, Decision, Policy, View, precision
 from surefoot.policies.explore import Explore
 from surefoot.policies.named import POLICIES, policy_named, policy_text
 from surefoot.policies.risk import CPW, CVaR, Distortion, Greedy, MeanVariance, RiskMeasure, Wang
@@ -23,4 +23,5 @@ __all__ = [
     "Wang",
     "policy_named",
     "policy_text",
+    "precision",
 ]

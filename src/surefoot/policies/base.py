@@ -11,16 +11,20 @@ dispersion that is to be seen.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from surefoot.core import array as _array
+from surefoot.core import array
+from surefoot.core.dominance import FEW, standings, violations
 from surefoot.core.sorting import network_sort
 from surefoot.errors import InputError
 
@@ -52,108 +56,126 @@ class Decision(NamedTuple):
 
 
 class View(NamedTuple):
-    """What policies look at, computed once: infeasible actions lie far below all others."""
+    """What policies look at; what a policy does not read is never computed under `jit`."""
 
     z: jax.Array  # [A, N] ascending
-    curve: jax.Array  # [A, N] F^-2 at the breakpoints
-    mean: jax.Array  # [A]
-    lag: jax.Array  # [A] how far the curve falls below the highest one where it falls most
-    mask: jax.Array  # [A] bool
+    mask: jax.Array  # [A] bool: feasible
+    sound: jax.Array  # [A] bool: the particles and their sum are finite
+    lag: jax.Array  # [A] largest violation of dominance against any feasible action
+    mean_lag: jax.Array  # [A] how far the mean lies below the best feasible one
 
 
 @dataclass(frozen=True)
 class Policy(ABC):
-    """Base of all policies."""
+    """Base of all policies.
+
+    An action whose particles are not all finite numbers is never chosen. Where that leaves no
+    action, calls from Python raise `InputError`; compiled ones, which cannot, draw a feasible
+    action by lot and call it `FALLBACK`.
+    """
 
     tolerance: float = field(default=1e-3, kw_only=True)
 
     def __post_init__(self) -> None:
-        _array.check_tolerance(self.tolerance)
+        array.check_tolerance(self.tolerance)
 
     @abstractmethod
     def choose(self, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The set of candidates `[A]` to draw from, and who decided."""
 
+    def usable(self, view: View) -> jax.Array:
+        """The actions `[A]` that may be chosen: feasible, and nothing but numbers."""
+        return view.mask & view.sound
+
+    def tied(self, view: View) -> jax.Array:
+        """The actions `[A]` whose mean lies within the tolerance of the best."""
+        return self.usable(view) & (view.mean_lag <= self.tolerance)
+
     def __call__(
-        self,
-        z: jax.Array,
-        key: jax.Array,
-        mask: jax.Array | None = None,
-        *,
-        assume_sorted: bool = False,
+        self, z: Any, key: jax.Array, mask: Any = None, *, assume_sorted: bool = False
     ) -> jax.Array:
         return self.decide(z, key, mask, assume_sorted=assume_sorted).action
 
     def decide(
-        self,
-        z: jax.Array,
-        key: jax.Array,
-        mask: jax.Array | None = None,
-        *,
-        assume_sorted: bool = False,
+        self, z: Any, key: jax.Array, mask: Any = None, *, assume_sorted: bool = False
     ) -> Decision:
-        """Choose among the feasible actions (`mask[A]`, all by default) and say why."""
-        view = look(z, mask, assume_sorted)
+        """Choose among the feasible actions (`mask[A]`, all by default) and say why.
+
+        `z[A, N]` is decided in its own precision: NumPy's float64 stays float64 whether or not
+        JAX's x64 is on, half precision is calculated in float32.
+        """
+        if any(array.is_traced(x) for x in (z, key, mask)):
+            return self._decide(as_particles(z), key, as_mask(mask, z), assume_sorted)
+        with precision(z):
+            z = as_particles(z)
+            mask = as_mask(mask, z)
+            check_choice(z, mask)
+            return _decide_compiled(self, z, key, mask, assume_sorted)
+
+    def _decide(
+        self, z: jax.Array, key: jax.Array, mask: jax.Array | None, assume_sorted: bool
+    ) -> Decision:
+        z = z if assume_sorted else network_sort(z)
+        feasible = jnp.ones(z.shape[0], bool) if mask is None else mask
+        return self.settle(View(z, feasible, *standings(z, mask)), key)
+
+    def settle(self, view: View, key: jax.Array) -> Decision:
+        """Draw from the candidates and write down the reasons."""
         candidates, decided_by = self.choose(view, key)
+        none = count(candidates) == 0
+        candidates = jnp.where(none, view.mask, candidates)
         action = draw(candidates, key)
-        tied = near_best(view.mean, view.mask, self.tolerance)
-        violations = _shortfall(view.curve)
-        return Decision(action, decided_by, tied, candidates, _lead(view, action), violations)
+        return Decision(
+            action,
+            jnp.where(none, DecidedBy.FALLBACK, decided_by).astype(jnp.int32),
+            self.tied(view),
+            candidates,
+            _lead(view.z, self.usable(view), action),
+            violations(jnp, view.z),
+        )
 
 
-def look(z: jax.Array, mask: jax.Array | None, assume_sorted: bool) -> View:
+@partial(jax.jit, static_argnums=(0, 4))
+def _decide_compiled(
+    policy: Policy, z: jax.Array, key: jax.Array, mask: jax.Array | None, assume_sorted: bool
+) -> Decision:
+    return policy._decide(z, key, mask, assume_sorted)
+
+
+def precision(z: Any) -> contextlib.AbstractContextManager[None]:
+    """Where values from outside JAX keep their digits."""
+    wide = not isinstance(z, jax.Array) and np.asarray(z).dtype.itemsize == 8
+    return jax.enable_x64(True) if wide else contextlib.nullcontext()
+
+
+def as_particles(z: Any) -> jax.Array:
     z = jnp.asarray(z)
     if z.ndim != 2 or 0 in z.shape:
         raise InputError(f"z has shape {z.shape}: a policy takes [A, N]; use jax.vmap for batches")
-    z = _array.as_float(jnp, z)
-    z = z if assume_sorted else network_sort(z)
+    return array.as_float(jnp, z)
+
+
+def as_mask(mask: Any, z: Any) -> jax.Array | None:
     if mask is None:
-        mask = jnp.ones(z.shape[0], bool)
-        return View(z, _curve(z, 0.0), *_mean_and_lag(z, 0.0), mask)
+        return None
     mask = jnp.asarray(mask, bool)
-    if mask.shape != z.shape[:1]:
-        raise InputError(f"mask has shape {mask.shape}, there are {z.shape[0]} actions")
-    feasible = mask.any()
-    if not _array.is_traced(feasible) and not bool(feasible):  # under jit constants are traced too
+    if mask.shape != (len(z),):
+        raise InputError(f"mask has shape {mask.shape}, there are {len(z)} actions")
+    return mask
+
+
+def check_choice(z: jax.Array, mask: jax.Array | None) -> None:
+    """One feasible action at least, whose particles are numbers."""
+    feasible = np.ones(len(z), bool) if mask is None else np.asarray(mask)
+    if not feasible.any():
         raise InputError("mask leaves no feasible action")
-    start = jnp.where(mask, 0.0, jnp.finfo(z.dtype).min / 8)
-    return View(z, _curve(z, start), *_mean_and_lag(z, start), mask)
-
-
-def _mean_and_lag(z: jax.Array, start: jax.Array | float) -> tuple[jax.Array, jax.Array]:
-    """Mean and lag of each action in one pass over the particles, no curve kept.
-
-    The partial sums are added one particle after the other and divided last, so that no batch
-    width, vector width or fused multiply-add changes a bit.
-    """
-    actions, particles = z.shape
-
-    def add(j: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        total, lag = state
-        total = total + jax.lax.dynamic_index_in_dim(z, j, axis=1, keepdims=False)
-        short = largest(total) - total
-        return total, jnp.where(short > lag, short, lag)
-
-    zero = jnp.zeros(actions, z.dtype)
-    total, lag = jax.lax.fori_loop(0, particles, add, (zero + start, zero))
-    return total / particles, lag / particles
-
-
-def _curve(z: jax.Array, start: jax.Array | float) -> jax.Array:
-    """`F^-2` at the breakpoints, by the same additions in the same order."""
-
-    def add(total: jax.Array, column: jax.Array) -> tuple[jax.Array, jax.Array]:
-        total = total + column
-        # Divided here and not after the loop, where XLA would fuse the division into differences
-        # of curves and round them by the width of the batch.
-        return total, total / z.shape[1]
-
-    first = jnp.zeros(z.shape[0], z.dtype) + start
-    return jax.lax.scan(add, first, z.T)[1].T
+    if not np.isfinite(np.asarray(z)[feasible]).all(axis=-1).any():
+        raise InputError("z is not finite for any feasible action: there is nothing to choose from")
 
 
 def near_best(score: jax.Array, mask: jax.Array, tolerance: float) -> jax.Array:
-    """Feasible actions within the tolerance of the best score."""
+    """Feasible actions within the tolerance of the best score; only finite scores count."""
+    mask = mask & jnp.isfinite(score)
     score = jnp.where(mask, score, -jnp.inf)
     return mask & (score >= largest(score) - tolerance)
 
@@ -170,9 +192,6 @@ def draw(candidates: jax.Array, key: jax.Array) -> jax.Array:
         passed = passed + candidate.astype(jnp.int32)
         action = action + (passed <= k).astype(jnp.int32)
     return action
-
-
-FEW = 32  # up to so many actions are folded one by one: XLA fuses that, but no reduction
 
 
 def largest(x: jax.Array) -> jax.Array:
@@ -204,12 +223,11 @@ def _uniform(key: jax.Array) -> jax.Array:
     return (hashed >> 8).astype(jnp.float32) * jnp.float32(2**-24)
 
 
-def _shortfall(curve: jax.Array) -> jax.Array:
-    return jnp.max(jnp.maximum(curve[None, :, :] - curve[:, None, :], 0.0), axis=-1)
-
-
-def _lead(view: View, action: jax.Array) -> jax.Array:
-    others = jnp.arange(view.curve.shape[0])[:, None] != action
-    best = jnp.max(jnp.where(others & view.mask[:, None], view.curve, -jnp.inf), axis=0)
-    lead = jnp.max(view.curve[action] - best)
-    return jnp.where(jnp.isfinite(lead), lead, 0.0)  # an only action leads nobody
+def _lead(z: jax.Array, usable: jax.Array, action: jax.Array) -> jax.Array:
+    """How far the action's `F^-2` rises above all other usable ones where it leads most."""
+    curve = sum(array.partial_sums(jnp, z))
+    others = (jnp.arange(z.shape[0]) != action) & usable
+    best = jnp.max(jnp.where(others[:, None], curve, -jnp.inf), axis=0)
+    lead = jnp.max(curve[action] - best)
+    # An only action leads nobody.
+    return jnp.where(jnp.isfinite(lead), array.divide(lead, z.shape[1]), 0.0)

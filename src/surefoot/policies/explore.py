@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import jax
 import jax.numpy as jnp
 
-from surefoot.core import array as _array
+from surefoot.core.array import is_traced
 from surefoot.errors import InputError
-from surefoot.policies.base import DecidedBy, Decision, Policy, View, draw
+from surefoot.policies.base import DecidedBy, Decision, Policy, View, count, draw
 from surefoot.policies.risk import Greedy
 
 
@@ -25,27 +25,21 @@ class Explore(Policy):
     explore: float = 0.1
 
     def __post_init__(self) -> None:
-        if not _array.is_traced(self.explore) and not 0 <= self.explore <= 1:
+        if not is_traced(self.explore) and not 0 <= self.explore <= 1:
             raise InputError(f"explore = {self.explore}: it is a probability")
         object.__setattr__(self, "tolerance", self.policy.tolerance)
 
     def choose(self, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         return self.policy.choose(view, key)
 
-    def decide(
-        self,
-        z: jax.Array,
-        key: jax.Array,
-        mask: jax.Array | None = None,
-        *,
-        assume_sorted: bool = False,
-    ) -> Decision:
+    def settle(self, view: View, key: jax.Array) -> Decision:
         key_policy, key_coin, key_action = jax.random.split(key, 3)
-        inner = self.policy.decide(z, key_policy, mask, assume_sorted=assume_sorted)
-        feasible = jnp.ones(z.shape[0], bool) if mask is None else jnp.asarray(mask, bool)
-        strays = jax.random.uniform(key_coin) < self.explore
+        inner = self.policy.settle(view, key_policy)
+        usable = self.policy.usable(view)
+        anything = jnp.where(count(usable) == 0, view.mask, usable)
+        strays = jax.random.uniform(key_coin, dtype=jnp.float32) < self.explore
         return inner._replace(
-            action=jnp.where(strays, draw(feasible, key_action), inner.action),
+            action=jnp.where(strays, draw(anything, key_action), inner.action),
             decided_by=jnp.where(strays, DecidedBy.EXPLORATION, inner.decided_by),
-            candidates=jnp.where(strays, feasible, inner.candidates),
+            candidates=jnp.where(strays, anything, inner.candidates),
         )

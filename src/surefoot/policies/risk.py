@@ -16,8 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from surefoot.core import array as _array
-from surefoot.core.array import pairwise_sum
+from surefoot.core.array import check_level, pairwise_sum
 from surefoot.errors import InputError
 from surefoot.policies.base import DecidedBy, Policy, View, near_best
 
@@ -29,6 +28,9 @@ class RiskMeasure(Policy):
     @abstractmethod
     def score(self, z: jax.Array) -> jax.Array:
         """One number per action from ascending particles `z[A, N]`: larger is better."""
+
+    def usable(self, view: View) -> jax.Array:
+        return view.mask & jnp.isfinite(self.score(view.z))
 
     def choose(self, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         best = near_best(self.score(view.z), view.mask, self.tolerance)
@@ -42,6 +44,10 @@ class Greedy(RiskMeasure):
 
     def score(self, z: jax.Array) -> jax.Array:
         return pairwise_sum(z) / z.shape[-1]
+
+    def tied(self, view: View) -> jax.Array:
+        """Its candidates: one sum serves both."""
+        return near_best(self.score(view.z), view.mask, self.tolerance)
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class CVaR(Distortion):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _array.check_level(self.alpha, "alpha")
+        check_level(self.alpha, "alpha")
 
     def share(self, tau: np.ndarray) -> np.ndarray:
         return np.minimum(tau / self.alpha, 1.0)

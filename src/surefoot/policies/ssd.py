@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
+from surefoot.core.particles import cumulative_quantile
 from surefoot.errors import unknown
 from surefoot.policies.base import DecidedBy, Policy, View, count, near_best
 
@@ -38,7 +39,7 @@ class SSD(Policy):
             raise unknown("undecided", self.undecided, UNDECIDED)
 
     def choose(self, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        dominant = (view.lag <= self.tolerance) & view.mask  # eq. 6, for all others at once
+        dominant = self.usable(view) & (view.lag <= self.tolerance)  # eq. 6, for all others at once
         number = count(dominant)
         decided_by = jnp.where(
             number == 1,
@@ -48,13 +49,13 @@ class SSD(Policy):
         return jnp.where(number > 0, dominant, self._fallback(view)), decided_by
 
     def _fallback(self, view: View) -> jax.Array:
-        greedy = near_best(view.mean, view.mask, self.tolerance)
         if self.undecided == "greedy":
-            return greedy
+            return self.tied(view)
         if self.undecided == "least_violation":
-            return near_best(-view.lag, view.mask, self.tolerance)
+            return near_best(-view.lag, self.usable(view), self.tolerance)
 
         def narrow(left: jax.Array, level: jax.Array) -> tuple[jax.Array, None]:
             return near_best(level, left, self.tolerance), None
 
-        return jax.lax.scan(narrow, greedy, view.curve.T)[0]
+        curve = cumulative_quantile(view.z, assume_sorted=True)
+        return jax.lax.scan(narrow, self.tied(view), curve.T)[0]

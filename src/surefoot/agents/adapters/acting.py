@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from surefoot.agents.base import Agent
 from surefoot.errors import InputError
-from surefoot.policies import SSD, Decision, Explore, Policy, policy_named
+from surefoot.policies import SSD, Decision, Explore, Policy, policy_named, precision
 
 Adapter = Callable[[Any], Any]
 """Observations `[B, ...]` to particles `[B, A, N]`."""
@@ -124,12 +124,14 @@ class Actor:
         z, single = self._particles(observation)
         masks = self._masks(action_masks, z.shape[:2])
         if deterministic:
+            decide = self._decide_surely
             keys = jnp.broadcast_to(self._key, (len(z),))  # the same for every row
-            decision = self._decide_surely(z, keys, masks)
         else:
+            decide = self._decide
             keys = jax.random.split(jax.random.fold_in(self._key, self._calls), len(z))
             self._calls += 1
-            decision = self._decide(z, keys, masks)
+        with precision(z):
+            decision = decide(z, keys, masks)
         return jax.tree.map(
             lambda leaf: np.asarray(leaf)[0] if single else np.asarray(leaf), decision
         )

@@ -1,0 +1,173 @@
+"""One relation, one rule: whoever is asked about dominance gives the same answer.
+
+`decide` (compiled), `explain`, `dominance_matrix`, `dominant_set`, `ssd_dominates` and `violation`
+on near-ties, where three rules contradicted each other.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis.extra import numpy as hnp
+
+from surefoot.agents.explain import explain
+from surefoot.core import dominance as sd
+from surefoot.policies import SSD, CVaR, DecidedBy, Explore, Greedy, MeanVariance, Wang
+
+KEY = jax.random.key(0)
+TOLERANCES = (0.0, 1e-3, 0.1)
+A, N = 3, 4
+
+
+@st.composite
+def near_ties(draw: st.DrawFn) -> np.ndarray:
+    """Actions that differ by a few units in the last place, a contraction, or the tolerance."""
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    base = draw(
+        hnp.arrays(np.float64, N, elements=st.floats(-100, 100, width=32, allow_subnormal=False))
+    )
+    rows = [np.sort(base)]
+    for _ in range(A - 1):
+        row = rows[draw(st.integers(0, len(rows) - 1))].copy()
+        match draw(st.sampled_from(["ulp", "contract", "shift", "far"])):
+            case "ulp":
+                at = draw(st.integers(0, N - 1))
+                row = row.astype(dtype)
+                towards = dtype(draw(st.sampled_from([-200, 200])))
+                tiny = abs(row[at]) < 1e-20  # XLA takes subnormal numbers for zero
+                row[at] = towards * dtype(1e-20) if tiny else np.nextafter(row[at], towards)
+            case "contract":
+                part = draw(st.floats(0, 1))
+                row = row + part * (row.mean() - row)
+            case "shift":
+                row = row + draw(st.sampled_from([*TOLERANCES, *(-t for t in TOLERANCES)]))
+            case "far":
+                row = row - 1e6
+        rows.append(row.astype(np.float64))
+    return np.stack(rows).astype(dtype)
+
+
+def exactly(z: np.ndarray, tolerance: float) -> np.ndarray | None:
+    """Who dominates whom in exact arithmetic; None where that is closer than what is promised:
+
+    a shortfall below `eps^2` of the sums, or one within rounding of a tolerance above zero.
+    """
+    rows = [[Fraction(float(v)) for v in np.sort(row)] for row in z]
+    sums = [[sum(row[: j + 1], Fraction(0)) for j in range(N)] for row in rows]
+    worst = [[max(b - a for a, b in zip(x, y, strict=True)) / N for y in sums] for x in sums]
+    allowed = Fraction(float(z.dtype.type(tolerance)))
+    eps = Fraction(float(np.finfo(z.dtype).eps))
+    near = eps**2 * sum(abs(v) for row in rows for v in row) + 2 * eps * allowed
+    if any(abs(w - allowed) <= near and w != allowed for row in worst for w in row):
+        return None
+    return np.array([[w <= allowed for w in row] for row in worst])
+
+
+@given(near_ties(), st.sampled_from(TOLERANCES))
+@settings(max_examples=150, deadline=None)
+def test_nobody_contradicts_anybody(z: np.ndarray, tolerance: float) -> None:
+    matrix = sd.dominance_matrix(z, 2, tolerance)
+    exact = exactly(z, tolerance)
+    if exact is not None:
+        assert np.array_equal(matrix, exact)
+    for a in range(A):
+        for b in range(A):
+            assert matrix[a, b] == bool(sd.ssd_dominates(z[a], z[b], tolerance))
+            assert matrix[a, b] == bool(sd.violation(z[a], z[b]) <= tolerance)
+    dominant = matrix.all(axis=-1)
+    assert np.array_equal(sd.dominant_set(z, 2, tolerance), dominant)
+
+    policy = SSD(tolerance=tolerance)
+    decision = policy.decide(z, KEY)
+    assert decision.violations.dtype == z.dtype
+    assert np.array_equal(np.asarray(decision.violations) <= tolerance, matrix)
+    if dominant.any():
+        assert np.array_equal(decision.candidates, dominant)
+        assert not (dominant & ~np.asarray(decision.tied)).any()
+    else:
+        assert decision.decided_by == DecidedBy.FALLBACK
+    told = explain(z, policy, KEY)
+    assert np.array_equal(told.dominates, matrix)
+    assert told.action == int(decision.action)
+    assert told.decided_by == int(decision.decided_by)
+    if told.decided_by is DecidedBy.DOMINANCE:
+        assert told.dominates[told.action].all()
+
+    # A bystander changes nothing between the others.
+    aside = np.concatenate([z, np.full((1, N), z.min() * 2 - 1000, z.dtype)])
+    assert np.array_equal(sd.dominance_matrix(aside, 2, tolerance)[:A, :A], matrix)
+    assert np.array_equal(policy.decide(aside, KEY).violations[:A, :A], decision.violations)
+
+
+@given(near_ties(), st.sampled_from(TOLERANCES))
+@settings(max_examples=50, deadline=None)
+def test_compiled_in_a_batch_as_alone(z: np.ndarray, tolerance: float) -> None:
+    z = z.astype(np.float32)
+    matrix = sd.dominance_matrix(z, 2, tolerance)
+    batch = jnp.asarray(np.stack([z, z[::-1], z - z]))
+    assert np.array_equal(_matrices(batch, tolerance)[0], matrix)
+    candidates, tied = _decide_batch(batch, tolerance)
+    alone = SSD(tolerance=tolerance).decide(z, KEY)
+    assert np.array_equal(candidates[0], alone.candidates)
+    assert np.array_equal(candidates[1][::-1], alone.candidates)
+    assert np.array_equal(tied[0], alone.tied)
+    assert tied[2].all()
+
+
+@jax.jit
+def _matrices(z: jax.Array, tolerance: jax.Array) -> jax.Array:
+    return sd.dominance_matrix(z, 2, tolerance)  # type: ignore[arg-type]
+
+
+@jax.jit
+def _decide_batch(z: jax.Array, tolerance: jax.Array) -> tuple[jax.Array, jax.Array]:
+    decided = jax.vmap(lambda z: SSD(tolerance=tolerance).decide(z, KEY))(z)  # type: ignore[arg-type]
+    return decided.candidates, decided.tied
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [SSD(), SSD(undecided="lexicographic"), SSD(undecided="least_violation"), Greedy(), CVaR(),
+     MeanVariance(), Wang(), Explore(policy=SSD(), explore=1.0), Explore(explore=0.5)],
+    ids=repr,
+)  # fmt: skip
+def test_not_a_number_is_never_chosen(policy: object) -> None:
+    z = np.float32([[np.nan, np.nan], [3, 4], [1, 2], [np.inf, 1], [9, np.nan], [-np.inf, 0]])
+    keys = jax.random.split(KEY, 40)
+    taken = jax.jit(jax.vmap(lambda k: policy.decide(z, k)))(keys)  # type: ignore[attr-defined]
+    assert set(np.asarray(taken.action).tolist()) <= {1, 2}
+    assert not np.asarray(taken.candidates)[:, [0, 3, 4, 5]].any()
+    assert not np.asarray(taken.tied)[:, [0, 3, 4, 5]].any()
+    once = policy.decide(z, keys[0])  # type: ignore[attr-defined]
+    assert int(once.action) == int(taken.action[0])
+
+
+def test_nothing_but_not_a_number() -> None:
+    from surefoot.errors import InputError
+
+    bad = np.full((2, 2), np.nan)
+    for policy in (SSD(), Greedy(), CVaR()):
+        with pytest.raises(InputError, match="not finite for any feasible action"):
+            policy.decide(bad, KEY)
+        # Compiled, nobody can raise: a feasible action by lot, said to be a fallback.
+        decide = jax.jit(lambda z, m, policy=policy: policy.decide(z, KEY, m))
+        decision = decide(jnp.asarray(bad), jnp.asarray([False, True]))
+        assert int(decision.action) == 1
+        assert int(decision.decided_by) == DecidedBy.FALLBACK
+
+
+def test_float64_is_decided_in_float64() -> None:
+    z = np.array([[1.0, 1.0], [1.0 + 1e-12, 1.0 + 1e-12]])
+    decision = SSD(tolerance=0.0).decide(z, KEY)
+    assert int(decision.action) == 1
+    assert int(decision.decided_by) == DecidedBy.DOMINANCE
+    assert decision.violations[0, 1] == pytest.approx(1e-12, rel=1e-3)
+    # Whole numbers too: they would be equal in float32.
+    whole = np.array([[10**12, 10**12], [10**12 + 1000, 10**12 + 1000]])
+    assert int(SSD().decide(whole, KEY).action) == 1
