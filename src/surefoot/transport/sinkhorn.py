@@ -23,7 +23,7 @@ STARTS = ("zeros", "sorted")
 
 
 class Sinkhorn(NamedTuple):
-    """What a solve found, and how well."""
+    """The result of a solve, and how well it converged."""
 
     cost: jax.Array  # <f, a> + <g, b>, line 12
     f: jax.Array  # [N] potential of x
@@ -119,9 +119,11 @@ def exact_cost(x: jax.Array, y: jax.Array) -> jax.Array:
     return jnp.mean((x - y) ** 2, axis=0)
 
 
-def plan(found: Sinkhorn, x: jax.Array, y: jax.Array, temperature: float) -> jax.Array:
+def plan(solved: Sinkhorn, x: jax.Array, y: jax.Array, temperature: float) -> jax.Array:
     """The coupling `[N, M]` behind a solve of equally likely particles."""
-    exponent = (found.f[:, None] + found.g[None, :] - (x[:, None] - y[None, :]) ** 2) / temperature
+    exponent = (
+        solved.f[:, None] + solved.g[None, :] - (x[:, None] - y[None, :]) ** 2
+    ) / temperature
     return jnp.exp(exponent) / (x.shape[0] * y.shape[0])
 
 
@@ -212,22 +214,22 @@ def _cost_jvp(
     """Envelope theorem: `dW = <P, dC> + <f, da> + <g, db>`."""
     x, y, a, b = primals
     options.check()
-    found = _solve(options, x, y, a, b)
+    solved = _solve(options, x, y, a, b)
     dx, dy, da, db = tangents
-    slope = jnp.zeros_like(found.cost)
+    slope = jnp.zeros_like(solved.cost)
     if not _is_zero(dx):
-        slope += jnp.sum(2 * a * (x - found.projection) * dx, axis=0)
+        slope += jnp.sum(2 * a * (x - solved.projection) * dx, axis=0)
     if not _is_zero(dy):
         # Not yet exact column sums: the plan's columns carry b * exp((g - fitted) / T).
         last = options.temperatures[-1]
-        fitted, back = soft_minimum(found.f, x, jnp.log(a), y, last)
-        mass = b * jnp.exp((found.g - fitted) / last)
+        fitted, back = soft_minimum(solved.f, x, jnp.log(a), y, last)
+        mass = b * jnp.exp((solved.g - fitted) / last)
         slope += jnp.sum(2 * mass * (y - back) * dy, axis=0)
     if not _is_zero(da):
-        slope += jnp.sum(found.f * da, axis=0)
+        slope += jnp.sum(solved.f * da, axis=0)
     if not _is_zero(db):
-        slope += jnp.sum(found.g * db, axis=0)
-    return found.cost, slope
+        slope += jnp.sum(solved.g * db, axis=0)
+    return solved.cost, slope
 
 
 _cost.defjvp(_cost_jvp, symbolic_zeros=True)
