@@ -9,45 +9,34 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.harness import Row
 from surefoot.comparison import compare, pair_tests
 
 
-class Measurement(NamedTuple):
-    name: str
-    seconds: float  # median of the repeats
-    peer: str | None = None
-    peer_seconds: float | None = None
-    wanted: str = ""
-
-    @property
-    def ratio(self) -> float | None:
-        return None if self.peer_seconds is None else self.peer_seconds / self.seconds
-
-
-def run(quick: bool) -> list[Measurement]:
+def run(quick: bool) -> list[Row]:
     rng = np.random.default_rng(0)
     x, y = rng.normal(0.05, 1.0, 10_000), rng.normal(0.0, 1.1, 10_000)
+    four = {"a": x, "b": y, "c": -x, "d": -y}
     repeats = 3 if quick else 7
     return [
         _beside_pysdtest(x[:2000], y[:2000], 1 if quick else 3),
-        Measurement(
+        Row(
             "one pair, n = 10,000, 1,000 resamples, both orders and directions",
             _median(lambda: pair_tests(x, y, resamples=1000), repeats),
             wanted="seconds",
         ),
-        Measurement(
+        Row(
             "compare, 4 columns of 10,000, 1,000 resamples",
-            _median(lambda: compare({"a": x, "b": y, "c": -x, "d": -y}), 1 if quick else 3),
+            _median(lambda: compare(four), 1 if quick else 3),
             wanted="seconds",
         ),
     ]
 
 
-def _beside_pysdtest(x: np.ndarray, y: np.ndarray, repeats: int) -> Measurement:
+def _beside_pysdtest(x: np.ndarray, y: np.ndarray, repeats: int) -> Row:
     """In turn, so that whatever else the machine does hits both."""
     ours, theirs = [], []
     try:
@@ -59,12 +48,13 @@ def _beside_pysdtest(x: np.ndarray, y: np.ndarray, repeats: int) -> Measurement:
         if test_sd is not None:
             peer = test_sd(x, y, 100, 2, "bootstrap", nboot=200, quiet=True)
             theirs.append(_seconds(peer.testing))
-    return Measurement(
+    return Row(
         "dominance test, n = 2,000, 200 resamples",
         statistics.median(ours),
         "PySDTest" if theirs else "PySDTest (not installed)",
         statistics.median(theirs) if theirs else None,
         wanted="at least 50 times faster",
+        goal=50.0,
     )
 
 
@@ -73,12 +63,6 @@ def _median(work: Callable[[], object], repeats: int) -> float:
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     work()
-    return time.perf_counter() - start
-
-
-if __name__ == "__main__":
-    for row in run(quick=False):
-        peer = f", {row.peer} {row.peer_seconds:.3g} s, {row.ratio:.0f} times" if row.ratio else ""
-        print(f"{row.name}: {row.seconds:.3g} s{peer} ({row.wanted})")
+    return time.process_time() - start

@@ -29,7 +29,7 @@ def run(quick: bool) -> list[Row]:
     rows = []
     for env_id in ENVS[:1] if quick else ENVS:
         rows += _one_env(env_id, blocks)
-    return [*rows, _memory()]
+    return [*rows, _memory(), _checkpoint()]
 
 
 def _one_env(env_id: str, blocks: int) -> list[Row]:
@@ -69,11 +69,14 @@ def _cpu(learn: Callable[[int], Any], steps: int) -> float:
 
 
 def _ours(env_id: str, loss: str, compiled: bool = False) -> Callable[[int], Any]:
+    return _agent(env_id, loss, compiled).learn
+
+
+def _agent(env_id: str, loss: str, compiled: bool = False) -> Any:
     from surefoot.agents.neural import NeuralAgent
 
     agent = NeuralAgent(env_id, loss=loss, particles=2, compiled=compiled, seed=0)
-    agent.learn(600)  # compiles, and passes learning_starts and a change of the target
-    return agent.learn
+    return agent.learn(600)  # compiles, passes learning_starts and a change of the target
 
 
 def _sb3(env_id: str) -> Callable[[int], Any] | None:
@@ -121,4 +124,21 @@ def _memory() -> Row:
     return Row(
         "one step with a replay of 10^6 transitions of 8 numbers", statistics.median(spent),
         wanted="at most 1.3 times their raw size", note=f"{share:.2f} times their raw size",
+    )  # fmt: skip
+
+
+def _checkpoint() -> Row:
+    """What keeping a run costs: a replay of 10,000 transitions and the network, synced to disk."""
+    import tempfile
+
+    from surefoot.runs.checkpoints import Checkpoints
+
+    agent = _agent("CartPole-v1", "qr")
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoints = Checkpoints(folder)
+        spent = [_cpu(lambda _: checkpoints.save(agent), 1) for _ in range(20)]
+        size = checkpoints.latest().stat().st_size
+    return Row(
+        "one checkpoint of a replay of 10,000 transitions", statistics.median(spent),
+        wanted="milliseconds", note=f"{size / 1e6:.1f} MB",
     )  # fmt: skip

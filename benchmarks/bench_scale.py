@@ -26,7 +26,7 @@ TRIAL = {
 NAP = 0.1  # seconds of a job that sleeps
 
 
-class Seen(NamedTuple):
+class JobTime(NamedTuple):
     """One job, by the clocks of the process that ran it (one clock for all of a machine)."""
 
     worker: int
@@ -35,27 +35,25 @@ class Seen(NamedTuple):
     cpu: float
 
 
-def trial_job(seed: int) -> Seen:
-    import numpy as np
-
-    from surefoot.training.sweep import make_trial
-    from surefoot.training.sweep.learning import run_trial
+def trial_job(seed: int) -> JobTime:
+    from surefoot.training.sweep import make_training
+    from surefoot.training.trials import run_training
 
     begin, cpu = time.monotonic(), time.process_time()
-    run_trial(make_trial(TRIAL, seed), np.zeros(1))
-    return Seen(os.getpid(), begin, time.monotonic(), time.process_time() - cpu)
+    run_training(make_training(TRIAL, seed))
+    return JobTime(os.getpid(), begin, time.monotonic(), time.process_time() - cpu)
 
 
-def empty_job(_: int) -> Seen:
+def empty_job(_: int) -> JobTime:
     now = time.monotonic()
-    return Seen(os.getpid(), now, now, 0.0)
+    return JobTime(os.getpid(), now, now, 0.0)
 
 
-def sleeping_job(seconds: float) -> Seen:
+def sleeping_job(seconds: float) -> JobTime:
     """Takes time but no core: what engines do with it does not depend on the load."""
     begin = time.monotonic()
     time.sleep(seconds)
-    return Seen(os.getpid(), begin, time.monotonic(), 0.0)
+    return JobTime(os.getpid(), begin, time.monotonic(), 0.0)
 
 
 class Measured(NamedTuple):
@@ -71,20 +69,20 @@ def measure(engine: str, workers: int, trials: int) -> Measured:
     from surefoot.training.engines import run_jobs
 
     asked = time.monotonic()
-    found = run_jobs(trial_job, range(trials), engine=engine, workers=workers)
-    by_worker: dict[int, list[Seen]] = defaultdict(list)
-    for _, seen in found:
-        by_worker[seen.worker].append(seen)
+    results = run_jobs(trial_job, range(trials), engine=engine, workers=workers)
+    by_worker: dict[int, list[JobTime]] = defaultdict(list)
+    for _, job in results:
+        by_worker[job.worker].append(job)
     rate, warm = 0.0, []
     for jobs in by_worker.values():
-        jobs.sort(key=lambda seen: seen.end)
+        jobs.sort(key=lambda job: job.end)
         if len(jobs) > 1:
             rate += (len(jobs) - 1) / (jobs[-1].end - jobs[0].end)
             warm += jobs[1:]
     return Measured(
         1 / rate,
-        statistics.median(seen.end - seen.begin for seen in warm),
-        statistics.median(seen.cpu for seen in warm),
+        statistics.median(job.end - job.begin for job in warm),
+        statistics.median(job.cpu for job in warm),
         min(jobs[0].begin for jobs in by_worker.values()) - asked,
     )
 
@@ -93,13 +91,13 @@ def sleeping(engine: str, workers: int, jobs: int, seconds: float) -> float:
     """Wall seconds a job that sleeps so long, all workers up."""
     from surefoot.training.engines import run_jobs
 
-    found = run_jobs(sleeping_job, [seconds] * jobs, engine=engine, workers=workers)
-    by_worker: dict[int, list[Seen]] = defaultdict(list)
-    for _, seen in found:
-        by_worker[seen.worker].append(seen)
-    begin = max(min(seen.begin for seen in jobs) for jobs in by_worker.values())
-    end = min(max(seen.end for seen in jobs) for jobs in by_worker.values())
-    ends = [seen.end for jobs in by_worker.values() for seen in jobs]
+    results = run_jobs(sleeping_job, [seconds] * jobs, engine=engine, workers=workers)
+    by_worker: dict[int, list[JobTime]] = defaultdict(list)
+    for _, job in results:
+        by_worker[job.worker].append(job)
+    begin = max(min(job.begin for job in jobs) for jobs in by_worker.values())
+    end = min(max(job.end for job in jobs) for jobs in by_worker.values())
+    ends = [job.end for jobs in by_worker.values() for job in jobs]
     return (end - begin) / sum(begin < when <= end for when in ends)
 
 
@@ -116,11 +114,11 @@ def overhead(engine: str, jobs: int) -> tuple[float, float]:
     """(wall, driver's CPU) seconds of a job that does nothing, two workers, once they are up."""
     from surefoot.training.engines import run_jobs
 
-    found = run_jobs(empty_job, range(jobs), engine=engine, workers=2)
+    results = run_jobs(empty_job, range(jobs), engine=engine, workers=2)
     for _ in range(jobs // 10):
-        next(found)
+        next(results)
     begin, cpu = time.monotonic(), time.process_time()
-    rest = sum(1 for _ in found)
+    rest = sum(1 for _ in results)
     # The end of the pool is in it: a fraction of a second over all jobs.
     return (time.monotonic() - begin) / rest, (time.process_time() - cpu) / rest
 
@@ -139,14 +137,14 @@ def hiring(engine: str) -> float:
 
 def storing(results: int) -> tuple[float, float]:
     """(wall, CPU) seconds a result, through the threads a sweep writes them with."""
-    from surefoot.training.sweep import ResultStore, make_trial
-    from surefoot.training.sweep.running import _Writers
+    from surefoot.training.sweep import ResultStore, make_training
+    from surefoot.training.sweep.run import ResultWriters
 
     record = {"returns": [-20.5] * 20, "curve": [(10_000, -20.5)], "training_return": -21.0}
-    trials = [make_trial(TRIAL, seed) for seed in range(results)]
+    trials = [make_training(TRIAL, seed) for seed in range(results)]
     with tempfile.TemporaryDirectory(dir=ROOT / "benchmarks") as folder:  # a disk, not memory
         begin, cpu = time.monotonic(), time.process_time()
-        with _Writers(ResultStore(folder)) as writers:
+        with ResultWriters(ResultStore(folder)) as writers:
             for trial in trials:
                 writers.keep(trial, {"result": record})
         return (time.monotonic() - begin) / results, (time.process_time() - cpu) / results
@@ -164,9 +162,9 @@ def run(quick: bool) -> list[Row]:
     with _ray_running():
         for _ in range(rounds):  # in turn: whatever else the machine does hits all of them
             for engine, workers in cases:
-                found = measure(engine, workers, trials)
-                measured[engine, workers].append(found)
-                print(f"  {engine}, {workers}: {found.seconds:.3g} s a trial", flush=True)
+                result = measure(engine, workers, trials)
+                measured[engine, workers].append(result)
+                print(f"  {engine}, {workers}: {result.seconds:.3g} s a trial", flush=True)
         for engine in sorted({engine for engine, _ in cases} - {"serial"}):
             wall, cpu = overhead(engine, 200 if quick else 2000)
             figures["engines"][engine] = {"wall": wall, "cpu": cpu, "hire": hiring(engine)}
@@ -176,8 +174,8 @@ def run(quick: bool) -> list[Row]:
             }
     figures["compiling"] = compiling()
     figures["measured"] = {
-        f"{engine} {workers}": [m._asdict() for m in found]
-        for (engine, workers), found in measured.items()
+        f"{engine} {workers}": [m._asdict() for m in results]
+        for (engine, workers), results in measured.items()
     }
     if not quick:
         scaling_page.write(figures)
@@ -186,17 +184,17 @@ def run(quick: bool) -> list[Row]:
 
 def _rows(measured: dict[tuple[str, int], list[Measured]], figures: dict[str, Any]) -> list[Row]:
     rows = []
-    cpu = {case: statistics.median(m.cpu for m in found) for case, found in measured.items()}
+    cpu = {case: statistics.median(m.cpu for m in results) for case, results in measured.items()}
     for (engine, workers), seconds in cpu.items():
         if engine == "serial":
             rows.append(Row("risky-cliff trial, serial", seconds))
             continue
         name = f"risky-cliff trial, {engine}, {workers} worker{'s' * (workers > 1)}"
         rows.append(Row(name, seconds / workers, "serial", cpu["serial", 1]))
-    for engine, told in figures["engines"].items():
-        note = f"driver's CPU {1e6 * told['cpu']:.0f} us; wall clock"
-        rows.append(Row(f"job that does nothing, {engine}, 2 workers", told["wall"], note=note))
-        one, two = told["sleeping"]["1"], told["sleeping"]["2"]
+    for engine, costs in figures["engines"].items():
+        note = f"driver's CPU {1e6 * costs['cpu']:.0f} us; wall clock"
+        rows.append(Row(f"job that does nothing, {engine}, 2 workers", costs["wall"], note=note))
+        one, two = costs["sleeping"]["1"], costs["sleeping"]["2"]
         case = f"job that sleeps {NAP:g} s, {engine}, 2 workers"
         rows.append(Row(case, two, "1 worker", one, note="wall clock"))
     return [*rows, _store_row(figures)]
@@ -221,7 +219,7 @@ def _ray_running() -> Any:
         return contextlib.nullcontext()
     from surefoot.training.engines import ray_engine
 
-    return ray_engine._connected(ray_engine._import_ray(), "local", 4)
+    return ray_engine.connected(ray_engine.import_ray(), "local", 4)
 
 
 def _use_all_cores() -> None:

@@ -4,7 +4,7 @@ A benchmark is a module `benchmarks/bench_<name>.py` with one function:
 
     def run(quick: bool) -> list[Row]: ...
 
-It may return any objects with the fields of `Row`. `quick` asks for few repeats. Everything runs
+`quick` asks for few repeats. Everything runs
 in a process of its own on one core. Import peers inside `run`; where one is missing, return a row
 with `peer="OTT-JAX (not installed)"` and no `peer_seconds`.
 
@@ -113,19 +113,19 @@ def show(rows: Iterable[Any]) -> None:
 
 def save(name: str, rows: Iterable[Any]) -> None:
     """Merge one module's rows into the results, machine and versions beside them."""
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    found[name] = {
+    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    stored[name] = {
         "machine": _processor(),
         "versions": {p: v for p in SHOWN if (v := _version(p))},
         "about": _about(name),
         "rows": [as_dict(row) for row in rows],
     }
-    RESULTS.write_text(json.dumps(dict(sorted(found.items())), indent=1) + "\n")
+    RESULTS.write_text(json.dumps(dict(sorted(stored.items())), indent=1) + "\n")
 
 
 def render() -> None:
     """`docs/benchmarks.md` from the stored results."""
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     lines = [
         "# Benchmarks",
         "",
@@ -136,7 +136,7 @@ def render() -> None:
         "takes 1/8 to 1/10 of the sort instead of 1/15).",
         "",
     ]
-    for name, part in found.items():
+    for name, part in stored.items():
         versions = ", ".join(f"{p} {v}" for p, v in part["versions"].items())
         lines += [f"## {name}", "", part["about"], "", "| case | ours | peer | ratio | goal |"]
         lines += ["|---|---|---|---|---|"]

@@ -54,27 +54,27 @@ start side by side, and the driver's costs not to grow with the number of worker
 
 def bound(figures: dict[str, Any]) -> str:
     """From how many workers on the driver is the limit, whatever else is done."""
-    own, told = trial_seconds(figures), []
+    own, most = trial_seconds(figures), []
     for engine in figures["engines"]:
         costs = costs_of(figures, engine)
-        told.append(f"{own / (costs.driver + costs.store):.0f} ({engine})")
+        most.append(f"{own / (costs.driver + costs.store):.0f} ({engine})")
     return (
-        f"One driver keeps up with {' or '.join(told)} workers on trials of {_time(own)}, and with "
+        f"One driver keeps up with {' or '.join(most)} workers on trials of {_time(own)}, and with "
         "as many more as trials are longer."
     )
 
 
 def costs_of(figures: dict[str, Any], engine: str) -> Costs:
     """The figures as the simulation wants them: CPU where waiting is no cost of ours."""
-    told = figures["engines"][engine]
-    found = [
+    measured = figures["engines"][engine]
+    results = [
         m for name, runs in figures["measured"].items() if name.startswith(engine) for m in runs
     ]
     return Costs(
-        driver=told["cpu"],
+        driver=measured["cpu"],
         store=figures["store"][0],
-        hire=told["hire"],
-        start=min(m["up"] for m in found) + figures["compiling"],
+        hire=measured["hire"],
+        start=min(m["up"] for m in results) + figures["compiling"],
         depth=2 if engine == "ray" else 1,
     )
 
@@ -117,8 +117,8 @@ def costs_table(figures: dict[str, Any]) -> str:
         "the driver's CPU to start a worker": {e: c.hire for e, c in costs.items()},
         "a worker until it is up and has compiled": {e: c.start for e, c in costs.items()},
     }
-    for name, told in rows.items():
-        lines.append(f"| {name} | {_time(told['local'])} | {_time(told['ray'])} |")
+    for name, cost in rows.items():
+        lines.append(f"| {name} | {_time(cost['local'])} | {_time(cost['ray'])} |")
     return "\n".join(lines)
 
 
@@ -130,10 +130,10 @@ def check(figures: dict[str, Any]) -> str:
     """
     lines = ["| jobs | engine | workers | simulated | measured | measured / simulated |"]
     lines += ["|---|---|---|---|---|---|"]
-    for engine, told in figures["engines"].items():
+    for engine, measured in figures["engines"].items():
         costs = costs_of(figures, engine)
         warm = Costs(costs.driver, 0.0, 0.0, 0.0, costs.depth)  # none of these is stored
-        for workers, seen in told["sleeping"].items():
+        for workers, seen in measured["sleeping"].items():
             lines.append(_compared(f"sleep {NAP:g} s", engine, int(workers), NAP, seen, warm))
         for run in figures["measured"][f"{engine} 2"]:
             lines.append(_compared("risky cliff", engine, 2, run["wall"], run["seconds"], warm))
@@ -143,9 +143,9 @@ def check(figures: dict[str, Any]) -> str:
 def _compared(
     jobs: str, engine: str, workers: int, duration: float, seen: float, costs: Costs
 ) -> str:
-    told = simulate([duration] * 400, workers, costs).seconds / 400
-    ratio = f"{seen / told:.2f}"
-    return f"| {jobs} | {engine} | {workers} | {_time(told)} a job | {_time(seen)} | {ratio} |"
+    simulated = simulate([duration] * 400, workers, costs).seconds / 400
+    ratio = f"{seen / simulated:.2f}"
+    return f"| {jobs} | {engine} | {workers} | {_time(simulated)} a job | {_time(seen)} | {ratio} |"
 
 
 def forecast(figures: dict[str, Any]) -> str:
@@ -161,8 +161,8 @@ def forecast(figures: dict[str, Any]) -> str:
             durations, costs = [seconds] * TRIALS, costs_of(figures, engine)
             outcome = simulate(durations, cores, costs)
             shares = limits(durations, cores, costs)
-            told = sorted(shares.items(), key=lambda pair: -pair[1])
-            words = ", ".join(f"{name} {share:.0%}" for name, share in told if share >= 0.01)
+            ranked = sorted(shares.items(), key=lambda pair: -pair[1])
+            words = ", ".join(f"{name} {share:.0%}" for name, share in ranked if share >= 0.01)
             lines.append(
                 f"| {_time(seconds)} | {engine} | {cores} | {_time(outcome.seconds)} | "
                 f"{_time(seconds * TRIALS)} | {outcome.busy:.0%} | {outcome.driver_busy:.0%} | "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from surefoot.paper import APART, EXPERIMENTS
+from surefoot.paper import APART, EXPERIMENTS, caption
 from surefoot.paper.claims import read_claims, to_markdown
 from surefoot.runs.directory import RunDir
 
@@ -67,6 +67,7 @@ def reproduction() -> None:
             parts.append(sweep_table(run.read_summary()))
         for figure in run.figures:
             parts.append(f"![{name}, {figure}](../results/{name}/figures/{figure}.png)")
+            parts.append(f"*{caption(name, figure)}*")
         versions = run.read_provenance()["versions"]
         shown = ", ".join(f"{k} {v}" for k, v in versions.items())
         parts.append(

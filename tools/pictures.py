@@ -262,8 +262,7 @@ def strategies() -> Any:
         code = block.replace('"returns.csv"', repr(str(Path(folder) / "returns.csv")))
         names: dict[str, Any] = {}
         exec(compile(code, "comparing-strategies.md", "exec"), names)
-        sf.compare(names["returns"], seed=0).save(folder)
-        return (Path(folder) / "comparison.svg").read_bytes()
+    return sf.compare(names["returns"], seed=0).figure()
 
 
 def _label(ax: Any, title: str, x: str, y: str) -> None:
@@ -287,10 +286,10 @@ def main(directory: Path = ASSETS, png: bool = False) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for name, make in PICTURES.items():
         made = make()
-        images = (None, made) if isinstance(made, bytes) else render(made)
-        (directory / f"{name}.svg").write_bytes(images[1])
-        if png and images[0] is not None:
-            (directory / f"{name}.png").write_bytes(images[0])
+        image, vector = render(made)
+        (directory / f"{name}.svg").write_bytes(vector)
+        if png:
+            (directory / f"{name}.png").write_bytes(image)
 
 
 if __name__ == "__main__":

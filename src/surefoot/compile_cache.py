@@ -25,16 +25,16 @@ _SECONDS = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
 _set_here: set[str] = set()
 
 
-def configure(wanted: str | None = None) -> Path | None:
-    """Choose the directory, "off" for none, and let JAX know; gives the one that is used.
+def configure(choice: str | None = None) -> Path | None:
+    """Choose the directory, "off" for none, and let JAX know; returns the one that is used.
 
-    `wanted` comes before the variable; a worker process is told by the variable.
+    `choice` comes before the variable, and becomes it for worker processes.
     """
     for name in list(_set_here):  # an earlier choice of ours, not the user's
         os.environ.pop(name, None)
         _set_here.discard(name)
-    if wanted is not None:
-        os.environ[VARIABLE] = wanted
+    if choice is not None:
+        os.environ[VARIABLE] = choice
     choice = os.environ.get(VARIABLE, "")
     if os.environ.get(_DIRECTORY) or choice.lower() in OFF:
         return None

@@ -101,7 +101,7 @@ def test_toml_mistakes_are_named(tmp_path):
     with pytest.raises(InputError, match=r"'trails'.*Did you mean 'trials'"):
         from_toml(RiskyCliffConfig, path)
     path.write_text('trials = "many"\n')
-    with pytest.raises(InputError, match="an int is wanted"):
+    with pytest.raises(InputError, match="it must be an int"):
         from_toml(RiskyCliffConfig, path)
     path.write_text("trials = = 3")
     with pytest.raises(InputError, match="not a TOML file"):

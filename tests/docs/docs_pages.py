@@ -33,7 +33,7 @@ class Block(NamedTuple):
 
     @property
     def where(self) -> str:
-        return f"{self.page.relative_to(ROOT)}:{self.line}"
+        return f"{page_id(self.page)}:{self.line}"
 
     @property
     def missing(self) -> set[str]:
@@ -42,31 +42,31 @@ class Block(NamedTuple):
 
     @property
     def needs(self) -> set[str]:
-        found: set[str] = set()
+        names: set[str] = set()
         for node in ast.walk(ast.parse(self.text)):
             if isinstance(node, ast.Import):
-                found |= {name.name.split(".")[0] for name in node.names}
+                names |= {name.name.split(".")[0] for name in node.names}
             elif isinstance(node, ast.ImportFrom):
-                found.add((node.module or "").split(".")[0])
-        return found & OPTIONAL
+                names.add((node.module or "").split(".")[0])
+        return names & OPTIONAL
 
 
 def blocks_of(page: Path) -> list[Block]:
     """Fenced blocks, and indented ones outside of them, in the order of the page."""
     text = page.read_text()
-    found = []
+    blocks = []
     for match in FENCE.finditer(text):
         title = re.search(r'title="([^"]+)"', match["more"])
         line = text.count("\n", 0, match.start()) + 1
         body = textwrap.dedent(match["text"])
         name = title and title[1]
-        found.append(Block(page, line, match["language"], body, name))
+        blocks.append(Block(page, line, match["language"], body, name))
     # What stands in fences is blanked out, line by line, so that places stay what they are.
     rest = FENCE.sub(lambda m: "\n" * m[0].count("\n"), text)
     for match in INDENTED.finditer(rest):
         line = rest.count("\n", 0, match.start()) + 1
-        found.append(Block(page, line, "", textwrap.dedent(match[0])))
-    return sorted(found, key=lambda block: block.line)
+        blocks.append(Block(page, line, "", textwrap.dedent(match[0])))
+    return sorted(blocks, key=lambda block: block.line)
 
 
 def commands_in(block: Block, program: str = "surefoot") -> list[list[str]]:
@@ -78,25 +78,60 @@ def commands_in(block: Block, program: str = "surefoot") -> list[list[str]]:
     if block.language not in SHELLS:
         return []
     lines = re.sub(r"\\\n\s*", " ", block.text).splitlines()
-    found = []
+    commands = []
     for line in lines:
         words = line.removeprefix("$ ").strip()
         words = re.sub(r"^(?:[A-Z_]+=\S+ +)+", "", words)
         if not re.match(rf"{program}(?: +[a-z-]|$)", words):
             continue
-        found.append(shlex.split(re.split(r" [|;&>]", words)[0], comments=True)[1:])
-    return found
+        commands.append(shlex.split(re.split(r" [|;&>]", words)[0], comments=True)[1:])
+    return commands
 
 
 def mentions_of(page: Path, program: str = "surefoot") -> list[list[str]]:
     """Calls in running text, such as `surefoot compare FILE`; a bare name is none."""
     text = FENCE.sub("", page.read_text())
-    found = re.findall(rf"`{program} ([a-z][^`]*)`", text)
-    return [shlex.split(words) for words in found if "..." not in words and "[" not in words]
+    mentions = re.findall(rf"`{program} ([a-z][^`]*)`", text)
+    return [shlex.split(words) for words in mentions if "..." not in words and "[" not in words]
+
+
+def names_in(page: Path) -> list[tuple[str, list[str]]]:
+    """What a page names of surefoot, in its words and in its Python blocks: (place, names)."""
+    text = FENCE.sub("", page.read_text())
+    dotted = re.findall(r"`(surefoot(?:\.\w+)+)(?:\(.*?\))?`", text)
+    names = [(page_id(page), name.split(".")) for name in dotted if not name.endswith(".toml")]
+    for block in blocks_of(page):
+        if block.language == "python":
+            names += [(block.where, each) for each in imports_in(block.text)]
+            nodes = ast.walk(ast.parse(block.text))
+            chains = [_chain(node) for node in nodes if isinstance(node, ast.Attribute)]
+            names += [(block.where, chain) for chain in chains if chain]
+    return names
+
+
+def imports_in(code: str) -> list[list[str]]:
+    """What Python code imports from surefoot: `from surefoot.envs import cliffs` as three names."""
+    return [
+        [*node.module.split("."), each.name]
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("surefoot")
+        for each in node.names
+    ]
+
+
+def _chain(node: ast.Attribute) -> list[str]:
+    """`sf.SSD.decide` as ["surefoot", "SSD", "decide"]; nothing where another name begins it."""
+    names: list[str] = []
+    value: ast.expr = node
+    while isinstance(value, ast.Attribute):
+        names.insert(0, value.attr)
+        value = value.value
+    begins = isinstance(value, ast.Name) and value.id in ("sf", "surefoot")
+    return ["surefoot", *names] if begins else []
 
 
 def page_id(page: Path) -> str:
-    return str(page.relative_to(ROOT)).removeprefix("docs/")
+    return str(page.relative_to(ROOT) if page.is_relative_to(ROOT) else page).removeprefix("docs/")
 
 
 if __name__ == "__main__":  # what would be run

@@ -7,13 +7,25 @@ there, and else parsed by the command's own parser: an option that is gone fails
 language `output` show what was printed before them.
 """
 
+import importlib
+import importlib.util
+import inspect
 import re
 import typing
 from pathlib import Path
 
 import pytest
 import tyro
-from docs_pages import PAGES, ROOT, blocks_of, commands_in, mentions_of, page_id
+from docs_pages import (
+    PAGES,
+    ROOT,
+    blocks_of,
+    commands_in,
+    imports_in,
+    mentions_of,
+    names_in,
+    page_id,
+)
 
 from surefoot.cli import COMMANDS, main
 
@@ -67,7 +79,11 @@ def is_quick(words: list[str]) -> bool:
     return words[0] in ("compare", "explain") and any(Path(word).exists() for word in words[1:])
 
 
-LONG = {"own-environment.md", "own-risk-measure.md", "report.md"}  # each trains agents of its own
+# Each trains agents of its own; the quick tests still look whether what they name exists.
+LONG = {
+    "adapters.md", "neural.md", "own-environment.md", "own-risk-measure.md", "report.md",
+    "surviving.md",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -95,6 +111,51 @@ def test_page_runs(page, tmp_path, monkeypatch, parse_only, capsys):
             else:
                 parse_only(words)
         printed += capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_names_of_surefoot_exist(page):
+    for where, names in names_in(page):
+        assert exists(names), f"{where}: there is no {'.'.join(names)}"
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "tools"])
+def test_imports_of_benchmarks_and_tools_exist(folder):
+    """No test runs them, and they use names that are not public."""
+    for script in sorted((ROOT / folder).glob("*.py")):
+        for names in imports_in(script.read_text()):
+            assert exists(names), f"{folder}/{script.name}: there is no {'.'.join(names)}"
+
+
+def exists(names: list[str]) -> bool:
+    """Whether a dotted name leads to a module, a class or what one of them has."""
+    value = importlib.import_module(names[0])
+    for name in names[1:]:
+        if not (inspect.ismodule(value) or inspect.isclass(value)):
+            return True  # an attribute of a value that only running the page would show
+        if not hasattr(value, name):
+            inner = f"{getattr(value, '__name__', '')}.{name}"
+            if not inspect.ismodule(value) or importlib.util.find_spec(inner) is None:
+                return False
+            importlib.import_module(inner)
+        value = getattr(value, name)
+    return True
+
+
+def test_a_name_that_is_gone_is_noticed(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "Words on `surefoot.no_such`, `surefoot.envs.cliffs` and `surefoot.toml`.\n\n```python\n"
+        "from surefoot.envs import gone\nsf.SSD().decide\nsf.SSD.decide(sf.no_such())\n```\n"
+    )
+    named = {".".join(names): exists(names) for _, names in names_in(page)}
+    assert named == {
+        "surefoot.no_such": False,
+        "surefoot.envs.cliffs": True,
+        "surefoot.envs.gone": False,
+        "surefoot.SSD": True,
+        "surefoot.SSD.decide": True,
+    }
 
 
 @pytest.mark.slow  # for the imports of those libraries alone

@@ -1,5 +1,6 @@
 """The site as it is built: strict, from this machine alone, with every public name in it."""
 
+import importlib
 import inspect
 import os
 import re
@@ -35,6 +36,16 @@ def test_public_name_is_in_the_reference(name):
         assert any(f"{each}.".startswith(f"{home}.") for each in DIRECTIVES)
     else:
         assert home in DIRECTIVES or value.__module__ in DIRECTIVES
+
+
+@pytest.mark.parametrize("name", DIRECTIVES)
+def test_what_the_reference_describes_exists(name):
+    try:
+        described = importlib.import_module(name)
+    except ModuleNotFoundError:
+        module, _, member = name.rpartition(".")
+        described = getattr(importlib.import_module(module), member)
+    assert inspect.getdoc(described), f"{name} has no docstring"
 
 
 def test_table_of_names_is_complete():

@@ -1,5 +1,7 @@
 """Many explanations at once are those made one by one; the drawing shows what they say."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -10,22 +12,31 @@ from hypothesis.extra import numpy as hnp
 from surefoot.agents.explain import explain, explain_all
 from surefoot.core.dominance import ssd_dominates
 from surefoot.plots.decision import draw_decision, focus
-from surefoot.policies import SSD, DecidedBy, Greedy
+from surefoot.policies import SSD, DecidedBy
 
 NAMES = ("sure", "risky", "poor")
+
+
+SURE = np.array([[2.0, 2.0, 2.0], [1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
+POLICY = SSD(tolerance=0.01)
 
 
 def keys(count):
     return jax.random.split(jax.random.key(1), count)
 
 
-@settings(deadline=None, max_examples=6)
-@given(hnp.arrays(np.float64, (2, 3, 5), elements=st.floats(-10, 10, width=16)))
+def explained(z, policy=POLICY, **options):
+    """One explanation; always of two rows of one shape, so that one program serves all tests."""
+    return explain_all(np.stack([z, z]), policy, keys(2), names=NAMES, **options)[0]
+
+
+@pytest.mark.slow  # alone, `explain` runs operation by operation, and each is compiled
+@settings(deadline=None, max_examples=20)
+@given(hnp.arrays(np.float64, (2, 3, 3), elements=st.floats(-10, 10, width=16)))
 def test_all_at_once_is_one_by_one(z):
-    policy = SSD(tolerance=0.01)
-    together = explain_all(z, policy, keys(2), names=NAMES)
+    together = explain_all(z, POLICY, keys(2), names=NAMES)
     for one, values, key in zip(together, z, keys(2), strict=True):
-        alone = explain(values, policy, key, names=NAMES)
+        alone = explain(values, POLICY, key, names=NAMES)
         assert str(one) == str(alone)
         np.testing.assert_array_equal(one.tied, alone.tied)
         np.testing.assert_allclose(one.violations, alone.violations)
@@ -34,37 +45,32 @@ def test_all_at_once_is_one_by_one(z):
 
 def test_by_hand():
     # Equal means 2; partial sums of the sorted thirds: sure 2/3, 4/3, 2; risky 1/3, 3/3, 2.
-    z = np.array([[2.0, 2.0, 2.0], [1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
-    (told,) = explain_all(z[None], SSD(tolerance=0.01), keys(1), names=NAMES)
-    assert told.action == 0
-    assert told.decided_by is DecidedBy.DOMINANCE
-    assert told.margin == pytest.approx(1 / 3, rel=1e-5)
-    assert told.words == (
+    answer = explained(SURE)
+    assert answer.action == 0
+    assert answer.decided_by is DecidedBy.DOMINANCE
+    assert answer.margin == pytest.approx(1 / 3, rel=1e-5)
+    assert answer.words == (
         "action sure: its return dominates every other action's in the second order",
         "best mean, up to the tolerance: sure, risky",
         "it leads by up to 0.3333 on the curve of lower-tail sums (F^-2)",
     )
-    assert told.relations == (
+    assert answer.relations == (
         "second-order dominance: sure over risky, sure over poor, risky over poor"
     )
-    assert told.policy.startswith("ssd:tolerance=0.01")
+    assert answer.policy.startswith("ssd:tolerance=0.01")
     # The independent word of the dominance module.
-    assert bool(ssd_dominates(z[0], z[1])) is bool(told.dominates[0, 1])
+    assert bool(ssd_dominates(SURE[0], SURE[1])) is bool(answer.dominates[0, 1])
 
 
 def test_an_infeasible_action_is_not_taken():
-    z = np.array([[[5.0, 5.0], [1.0, 1.0]]])
-    masks = np.array([[False, True]])
-    (told,) = explain_all(z, Greedy(), keys(1), masks=masks)
-    assert told.action == 1
-    assert told.names == ("0", "1")
+    answer = explained(SURE, masks=np.array([[False, True, True]] * 2))
+    assert answer.action == 1
 
 
 def test_the_drawing_looks_at_the_tied_actions():
-    z = np.array([[2.0, 2.0, 2.0], [1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
-    told = explain(z, SSD(tolerance=0.01), jax.random.key(0), names=NAMES)
-    assert focus(told) == [0, 1]
-    figure = draw_decision(told, "a title with $ in it")
+    answer = explained(SURE)
+    assert focus(answer) == [0, 1]
+    figure = draw_decision(answer, "a title with $ in it")
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["sure (chosen)", "risky"]
     cdf, curves, _ = figure.axes
@@ -74,14 +80,17 @@ def test_the_drawing_looks_at_the_tied_actions():
 
 
 def test_close_curves_are_drawn_as_differences():
-    z = np.array([[-12.0, -12.0], [-12.001, -11.999]])
-    told = explain(z, SSD(tolerance=1e-4), jax.random.key(0))
-    curves = draw_decision(told).axes[1]
+    answer = explained(np.array([[-1200.0] * 3, [-1200.3, -1200.0, -1199.7], [-1300.0] * 3]))
+    curves = draw_decision(answer).axes[1]
     assert "minus the chosen" in curves.get_ylabel()
-    # F^-2 of the risky one minus that of the sure one: -0.0005 at one half, 0 at one.
-    np.testing.assert_allclose(curves.lines[1].get_ydata(), [0, -0.0005, 0], atol=1e-9)
+    # F^-2 of the risky one minus that of the sure one: -0.3/3 at one and at two thirds, 0 at one.
+    np.testing.assert_allclose(curves.lines[1].get_ydata(), [0, -0.1, -0.1, 0], atol=1e-9)
 
 
 def test_one_action_and_no_spread_can_be_drawn():
-    told = explain(np.zeros((1, 4)), Greedy(), jax.random.key(0))
-    assert draw_decision(told).axes
+    one, pair = np.zeros(1), np.zeros((1, 1), bool)
+    answer = dataclasses.replace(
+        explained(SURE), names=("a",), z=np.zeros((1, 3)), mean=one, std=one, tied=one == 0,
+        cumulative_quantile=np.zeros((1, 3)), violations=pair, dominates=pair,
+    )  # fmt: skip
+    assert draw_decision(answer).axes

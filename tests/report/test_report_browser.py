@@ -121,7 +121,7 @@ def test_curves_lie_where_their_numbers_say(browser, cliff_page):
         ".map((p) => { const b = p.getBBox(); return [b.x, b.y, b.width, b.height]; })"
     )
     assert boxes[1][3] == 0
-    assert boxes[1][2] == pytest.approx(400 - 66 - 14)
+    assert boxes[1][2] == pytest.approx(400 - 76 - 14)
     # Shares 0 and 1 with a twentieth of air: 242 of the plot's height less two elevenths of it.
     assert boxes[0][3] == pytest.approx(242 / 1.1, abs=0.2)
 
@@ -303,4 +303,4 @@ def test_watched_observations_are_explored_over_the_training(browser, trained, t
         "box.value = 'step 500'; box.dispatchEvent(new Event('change'))"
     )
     assert texts(browser, ".explorer tbody td") != before[1]
-    assert texts(browser, ".states.flow button")[0] == "0, start"
+    assert texts(browser, ".states.flow button")[0] == "0: start"

@@ -78,11 +78,12 @@ def test_no_asset_can_end_its_element(name):
     assert "</" not in asset(name)
 
 
-PLAIN = st.text() | st.integers() | st.none()
+TEXT = st.text("<>&/!-'\"\\ aé\u2028\u2029\0")  # what a parser might stop at
+PLAIN = TEXT | st.integers() | st.none()
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.recursive(PLAIN, lambda x: st.lists(x) | st.dictionaries(st.text(), x), max_leaves=8))
+@given(st.recursive(PLAIN, lambda x: st.lists(x) | st.dictionaries(TEXT, x), max_leaves=8))
 def test_json_survives_html(value):
     page = page_of(Explorer("e", {"header": [], "value": value}))
     (told,) = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)

@@ -11,7 +11,6 @@ import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import jax.numpy as jnp
 import numpy as np
 import polars as pl
 import pytest
@@ -270,9 +269,16 @@ def test_equal_content_gives_equal_files(run, tmp_path):
         assert (run.path / name).read_bytes() == (other.path / name).read_bytes(), name
 
 
+class OnDevice:
+    """As arrays of JAX and torch have it."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.arange(3.0)
+
+
 def test_frames_and_device_arrays_are_tables_too(run):
     run.write_table(pl.DataFrame({"a": [1, 2]}), "frame")
-    run.write_table({"z": jnp.arange(3.0)}, "device")
+    run.write_table({"z": OnDevice()}, "device")
     assert run.read_table("frame")["a"].to_list() == [1, 2]
     assert run.read_table("device")["z"].to_list() == [0.0, 1.0, 2.0]
     run.write_table({"none": np.zeros(0)}, "empty")

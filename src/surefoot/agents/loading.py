@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from surefoot.agents.base import Agent, AgentFile
+from surefoot.agents.base import Agent
+from surefoot.agents.saving import AgentFile
 from surefoot.errors import InputError, unknown
 from surefoot.runs.checkpoints import read_checkpoint
 from surefoot.runs.format import read_agent

@@ -50,7 +50,7 @@ def main(words: list[str]) -> int:
             "(surefoot explain --help)"
         )
     if options.obs is not None and options.state is not None:
-        raise InputError("explain: give --obs or --state, not both")
+        raise InputError("explain: name --obs or --state, not both")
     explanation, title = _of_returns(options) if options.returns else _of_agent(options, words)
     from surefoot.plots import draw_decision, render
     from surefoot.runs.files import atomic_write

@@ -120,7 +120,7 @@ def _as(hint: Any, value: Any, where: str) -> Any:
     """A value of a TOML file as the field's type wants it."""
     made = _converted(hint, value)
     if made is None:
-        raise InputError(f"{where} = {value!r}: {_wanted(hint)} is wanted")
+        raise InputError(f"{where} = {value!r}: it must be {_words(hint)}")
     return made
 
 
@@ -145,10 +145,10 @@ def _converted(hint: Any, value: Any) -> Any:
     return value if hint is Any or (isinstance(hint, type) and type(value) is hint) else None
 
 
-def _wanted(hint: Any) -> str:
+def _words(hint: Any) -> str:
     kinds = [k for k in typing.get_args(hint) if k is not type(None)]
     if typing.get_origin(hint) in (Union, types.UnionType):
-        return " or ".join(_wanted(kind) for kind in kinds)
+        return " or ".join(_words(kind) for kind in kinds)
     if typing.get_origin(hint) is Literal:
         return "one of " + ", ".join(map(repr, kinds))
     if typing.get_origin(hint) is tuple:

@@ -67,7 +67,7 @@ def _finish(claims: Any, title: str, out: Path) -> int:
     return 0
 
 
-def options_of(name: str, config: type[Any]) -> type[Any]:
+def options_of(name: str, config: Any) -> type[Any]:
     """The experiment's own options and those every experiment has."""
     existing = Literal["error", "resume", "overwrite"]
     return dataclasses.make_dataclass(

@@ -14,8 +14,9 @@ A large p-value of a difference test is no evidence of equality; only `equivalen
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor, isfinite, log10
 from typing import Any
 
@@ -131,8 +132,9 @@ def interquartile_mean(scores: ArrayLike) -> float:
 
     Nearly as robust as the median and much less noisy; the usual score over many tasks.
     """
-    values = _values(scores, "scores", at_least=1).reshape(1, -1)
-    return float(_interquartile_means(values)[0])
+    from scipy.stats import trim_mean  # SciPy takes long to import: only where it is needed
+
+    return float(trim_mean(_values(scores, "scores", at_least=1).ravel(), 0.25))
 
 
 def iqm_interval(
@@ -151,25 +153,25 @@ def iqm_interval(
     if resamples < 100:
         raise InputError(f"resamples is {resamples}: an interval needs at least 100")
     _check_level(level)
-    runs, tasks = values.shape
-    rng = np.random.default_rng(seed)
-    means = np.empty(resamples)
-    chunk = max(1, 2_000_000 // values.size)  # bounds the memory: 16 MB of drawn scores
-    for start in range(0, resamples, chunk):
-        size = min(chunk, resamples - start)
-        drawn = rng.integers(runs, size=(size, runs, tasks))
-        resampled = np.take_along_axis(values[None], drawn, axis=1)
-        means[start : start + size] = _interquartile_means(resampled.reshape(size, -1))
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(interquartile_mean(values), float(low), float(high), runs, level)
+    from scipy.stats import bootstrap, trim_mean
 
+    def score(*tasks: Array, axis: int) -> Any:
+        return trim_mean(np.concatenate(tasks, axis=axis), 0.25, axis=axis)
 
-def _interquartile_means(rows: Array) -> Array:
-    n = rows.shape[1]
-    cut = n // 4
-    if cut:  # a partition is enough, no order is needed within the three parts
-        rows = np.partition(rows, (cut, n - cut - 1), axis=1)[:, cut : n - cut]
-    return rows.mean(axis=1)
+    if np.ptp(values, axis=0).max() == 0:  # all runs agree: there is nothing to resample
+        mean = interquartile_mean(values)
+        return Interval(mean, mean, mean, len(values), level)
+    bounds = bootstrap(
+        tuple(values.T),  # several samples are resampled each on its own
+        score,
+        n_resamples=resamples,
+        batch=max(1, 2_000_000 // values.size),  # bounds the memory: 16 MB of drawn scores
+        confidence_level=level,
+        method="percentile",
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+    low, high = float(bounds.low), float(bounds.high)
+    return Interval(interquartile_mean(values), low, high, len(values), level)
 
 
 def holm(p_values: ArrayLike) -> Array:
@@ -197,11 +199,13 @@ def paired_difference(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Differ
     Pairing removes what the two have in common, so it sees much smaller differences than
     `welch`. Where its t test and the signed-rank test disagree, outliers are at work.
     """
-    d = _pairs(x, y)
-    estimate, error, df = _paired_error(d)
-    t, p = _t_test(estimate, error, df)
-    interval = _difference_interval(estimate, error, df, len(d), level)
-    return Difference(interval, t, df, p, _signed_rank(d))
+    x, y = _samples(x, y, paired=True)
+    signed_rank = 1.0  # every pair ties: nothing speaks for a difference
+    if (x != y).any():
+        from scipy.stats import wilcoxon
+
+        signed_rank = float(wilcoxon(x, y).pvalue)
+    return replace(_student(x, y, True, level), wilcoxon_p_value=signed_rank)
 
 
 def welch(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Difference:
@@ -210,9 +214,7 @@ def welch(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Difference:
     Use it for methods whose trials share nothing; sizes may differ (`interval.n` is their
     sum).
     """
-    estimate, error, df, n = _welch_error(x, y)
-    t, p = _t_test(estimate, error, df)
-    return Difference(_difference_interval(estimate, error, df, n, level), t, df, p)
+    return _student(*_samples(x, y, paired=False), False, level)
 
 
 def equivalence(
@@ -227,58 +229,45 @@ def equivalence(
         raise InputError(f"margin must be a positive number, not {margin!r}")
     if not 0 < alpha < 0.5:
         raise InputError(f"alpha must lie between 0 and 0.5, not {alpha!r}")
-    if paired:
-        d = _pairs(x, y)
-        estimate, error, df = _paired_error(d)
-        n = len(d)
-    else:
-        estimate, error, df, n = _welch_error(x, y)
+    x, y = _samples(x, y, paired=paired)
     # Not equivalent from below: difference <= -margin; from above: difference >= margin.
-    below, above = (_upper_tail(margin + side * estimate, error, df) for side in (1, -1))
-    p = max(below, above)
-    interval = _difference_interval(estimate, error, df, n, 1 - 2 * alpha)
+    below = _student(x + margin, y, paired, side="greater").p_value
+    above = _student(x - margin, y, paired, side="less").p_value
+    p, interval = max(below, above), _student(x, y, paired, 1 - 2 * alpha).interval
     return Equivalence(interval, float(margin), p, bool(p < alpha), below, above)
 
 
-def _paired_error(d: Array) -> tuple[float, float, float]:
-    mean, variance, n = _moments(d, 0)
-    return float(mean), float(np.sqrt(variance / n)), float(n - 1)
+def _student(
+    x: Array, y: Array, paired: bool, level: float = 0.95, side: str = "two-sided"
+) -> Difference:
+    """Student's test of pairs or Welch's of independent samples, from SciPy."""
+    _check_level(level)
+    n = len(x) if paired else len(x) + len(y)
+    if np.ptp(x - y) == 0 if paired else max(np.ptp(x), np.ptp(y)) == 0:
+        return _constant(float(x[0] - y[0]), n, n - (1 if paired else 2), level, side)
+    from scipy.stats import ttest_ind, ttest_rel
+
+    with warnings.catch_warnings():
+        # One of two samples may well be constant: SciPy doubts its variance of zero.
+        warnings.filterwarnings("ignore", "Precision loss occurred", RuntimeWarning)
+        test: Any = (
+            ttest_rel(x, y, alternative=side)
+            if paired
+            else ttest_ind(x, y, equal_var=False, alternative=side)
+        )
+    estimate = float(np.mean(x - y) if paired else np.mean(x) - np.mean(y))
+    bounds = test.confidence_interval(level)
+    interval = Interval(estimate, float(bounds.low), float(bounds.high), n, level)
+    return Difference(interval, float(test.statistic), float(test.df), float(test.pvalue))
 
 
-def _welch_error(x: ArrayLike, y: ArrayLike) -> tuple[float, float, float, int]:
-    mean_x, variance_x, n_x = _moments(_sample(x, "x"), 0)
-    mean_y, variance_y, n_y = _moments(_sample(y, "y"), 0)
-    part_x, part_y = float(variance_x) / n_x, float(variance_y) / n_y
-    total = part_x + part_y
-    if total > 0:  # Welch-Satterthwaite, by shares so that tiny variances do not underflow
-        share = part_x / total
-        df = 1 / (share**2 / (n_x - 1) + (1 - share) ** 2 / (n_y - 1))
-    else:
-        df = float(n_x + n_y - 2)
-    return float(mean_x - mean_y), float(np.sqrt(total)), df, n_x + n_y
-
-
-def _difference_interval(
-    estimate: float, error: float, df: float, n: int, level: float
-) -> Interval:
-    half = _t_quantile(level, df) * error
-    return Interval(estimate, estimate - half, estimate + half, n, level)
-
-
-def _t_test(estimate: float, error: float, df: float) -> tuple[float, float]:
-    if error == 0:  # constant data: equal for sure or different for sure
-        return (0.0, 1.0) if estimate == 0 else (float(np.copysign(np.inf, estimate)), 0.0)
-    t = estimate / error
-    return t, 2 * _upper_tail(abs(estimate), error, df)
-
-
-def _upper_tail(estimate: float, error: float, df: float) -> float:
-    """P(T >= estimate / error) for Student's T."""
-    if error == 0:
-        return float(estimate < 0) if estimate else 0.5
-    from scipy.special import stdtr  # SciPy takes long to import: only where it is needed
-
-    return float(stdtr(df, -estimate / error))
+def _constant(estimate: float, n: int, df: float, level: float, side: str) -> Difference:
+    """Constant data: equal for sure or different for sure, of which SciPy makes no number."""
+    interval = Interval(estimate, estimate, estimate, n, level)
+    if estimate == 0:
+        return Difference(interval, 0.0, float(df), 1.0 if side == "two-sided" else 0.5)
+    agrees = side == "two-sided" or (estimate > 0) == (side == "greater")
+    return Difference(interval, float(np.copysign(np.inf, estimate)), float(df), 1.0 - agrees)
 
 
 def _t_quantile(level: float, df: float) -> float:
@@ -286,14 +275,6 @@ def _t_quantile(level: float, df: float) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(df, (1 + level) / 2))
-
-
-def _signed_rank(d: Array) -> float:
-    if not d.any():  # every pair ties: nothing speaks for a difference
-        return 1.0
-    from scipy.stats import wilcoxon
-
-    return float(wilcoxon(d).pvalue)
 
 
 def _moments(values: Array, axis: int) -> tuple[Array, Array, int]:
@@ -308,18 +289,16 @@ def _moments(values: Array, axis: int) -> tuple[Array, Array, int]:
     return mean, shifted.var(axis=axis, ddof=1), values.shape[axis]
 
 
-def _pairs(x: ArrayLike, y: ArrayLike) -> Array:
-    x, y = _sample(x, "x"), _sample(y, "y")
-    if len(x) != len(y):
-        raise InputError(f"x has {len(x)} values and y has {len(y)}: they cannot be paired")
-    return x - y
-
-
-def _sample(x: ArrayLike, name: str) -> Array:
-    values = _values(x, name, at_least=2)
-    if values.ndim != 1:
-        raise InputError(f"{name} must be a list of values, not of shape {values.shape}")
-    return values
+def _samples(x: ArrayLike, y: ArrayLike, *, paired: bool) -> tuple[Array, Array]:
+    first, second = _values(x, "x", at_least=2), _values(y, "y", at_least=2)
+    for name, values in (("x", first), ("y", second)):
+        if values.ndim != 1:
+            raise InputError(f"{name} must be a list of values, not of shape {values.shape}")
+    if paired and len(first) != len(second):
+        raise InputError(
+            f"x has {len(first)} values and y has {len(second)}: they cannot be paired"
+        )
+    return first, second
 
 
 def _values(x: ArrayLike, name: str, *, at_least: int, axis: int = 0) -> Array:

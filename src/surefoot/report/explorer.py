@@ -32,6 +32,7 @@ from surefoot.report.stored import Stored
 
 AUTHORITIES = ("score", "dominance", "tie-break", "fallback", "exploration")  # as in DecidedBy
 DIGITS = 8  # of a particle: what single precision holds
+BATCH = 64  # states that are explained at a time
 ROLLOUTS = 200  # of each action in each state, where the page simulates a policy
 DASHES = {"-": "", "--": "7 4", "-.": "8 3 2 3", ":": "2 3"}
 
@@ -103,14 +104,16 @@ def _explained(
     states = [int(s) for s in candidates if np.isfinite(learned.z[s]).all()]
     if not states:
         raise InputError("no state holds particles that are all numbers")
-    z = np.asarray(learned.z)[states]
-    masks = None if learned.masks is None else np.asarray(learned.masks)[states]
+    # Padded, so that tables of any size share one compiled program of each policy.
+    padded = np.asarray(states + states[-1:] * (-len(states) % BATCH))
+    z = np.asarray(learned.z)[padded]
+    masks = None if learned.masks is None else np.asarray(learned.masks)[padded]
     # As an agent breaks its ties: a key of the seed and the state.
     root = jax.random.key(learned.seed)
-    keys = jax.vmap(lambda state: jax.random.fold_in(root, state))(np.asarray(states))
+    keys = jax.vmap(lambda state: jax.random.fold_in(root, state))(padded)
     names = tuple(str(a) for a in actions)
     explanations = {
-        name: explain_all(z, policy, keys, masks=masks, names=names)
+        name: explain_all(z, policy, keys, masks=masks, names=names)[: len(states)]
         for name, policy in learned.policies.items()
     }
     first = next(iter(explanations.values()))

@@ -21,7 +21,7 @@ from surefoot.report.stored import Stored
 from surefoot.runs.directory import KINDS
 from surefoot.runs.files import portable_path
 
-ABOUT = EXPERIMENTS | APART
+ABOUT = {name: text[:1].upper() + text[1:] for name, text in (EXPERIMENTS | APART).items()}
 VERDICTS = {"reproduced": "good", "partly": "half", "not reproduced": "bad", "not testable": "none"}
 CLAIMS = ("claim", "the paper says", "measured, with 95 % interval", "verdict", "why")
 SETTINGS = ("agent", "loss", "particles", "behaviour", "evaluation", "steps", "seed")

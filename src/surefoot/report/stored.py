@@ -45,7 +45,9 @@ WITH_TEXT = ("text", "tspan", "title", "desc", "style")
 _REFERENCE = re.compile(r"url\(\s*#[\w.-]+\s*\)")
 _FORBIDDEN = re.compile(r"""url|@|\\|expression|javascript|image-set|["'<>]|//""", re.IGNORECASE)
 _PNG = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]+")
-_FINE = re.compile(r"\d+\.\d{3,}")
+_HARMLESS = re.compile(r"[0-9A-Za-z .,+-]*")  # nothing that could call or point: most paths
+_FINE = re.compile(r"(\.\d\d)\d+")  # a hundredth of a point is finer than any screen
+_IN_URI = str.maketrans({mark: quote(mark) for mark in '%#<>"'})
 
 
 @dataclass(frozen=True)
@@ -117,10 +119,10 @@ def safe_svg(data: bytes, source: object = "figure") -> str:
         root = ET.fromstring(text.encode(), ET.XMLParser(encoding="utf-8"))
         if root.tag != f"{SVG}svg":
             raise InputError(f"{source}: is not an SVG picture")
-        made = _kept(root, _ids_of_definitions(root), _decimals(root), False)
+        made = _kept(root, _ids_of_definitions(root), _wide(root), False)
         assert made is not None
         made.set("xmlns", SVG[1:-1])
-        return ET.tostring(made, encoding="unicode")
+        return ET.tostring(made, encoding="us-ascii").decode()
     except (ET.ParseError, ValueError, RecursionError) as error:
         raise InputError(f"{source}: is not an SVG picture ({error})") from None
 
@@ -134,8 +136,8 @@ def drawn_uri(figure: Any) -> str:
 
 def svg_uri(svg: str) -> str:
     """What an `img` shows; about a tenth larger than the text, where base64 adds a third."""
-    plain = svg if "'" in svg else svg.replace('"', "'")
-    return "data:image/svg+xml," + quote(plain, safe=" !$&'()*+,-./:;=?@[]^_`{|}~")
+    quoted = svg if "'" in svg else svg.replace('"', "'")
+    return "data:image/svg+xml," + quoted.translate(_IN_URI)
 
 
 def png_uri(data: bytes, source: object = "figure") -> str:
@@ -151,14 +153,14 @@ def _ids_of_definitions(root: ET.Element) -> frozenset[str]:
     return frozenset(e.get("id", "") for e in inner) - {""}
 
 
-def _decimals(root: ET.Element) -> int | None:
-    """Places of the coordinates worth keeping: a hundredth of a point is finer than any screen."""
+def _wide(root: ET.Element) -> bool:
+    """Whether the picture is measured in points, so that its coordinates can be shortened."""
     box = (root.get("viewBox") or "").split()
-    return 2 if len(box) == 4 and float(box[2]) >= 100 else None
+    return len(box) == 4 and float(box[2]) >= 100
 
 
 def _kept(
-    element: ET.Element, known: frozenset[str], decimals: int | None, defining: bool
+    element: ET.Element, known: frozenset[str], shorten: bool, defining: bool
 ) -> ET.Element | None:
     tag = element.tag.removeprefix(SVG) if isinstance(element.tag, str) else ""
     if tag not in ELEMENTS or (tag == "use" and defining):
@@ -168,8 +170,8 @@ def _kept(
     for name, value in element.attrib.items():
         kept = _value(tag, name.removeprefix(XLINK), value, known, defining)
         if kept is not None:
-            fine = decimals is not None and name in ("d", "x", "y", "points")
-            kept = _FINE.sub(lambda m: f"{float(m[0]):.{decimals}f}", kept) if fine else kept
+            if shorten and name in ("d", "x", "y", "points"):
+                kept = _FINE.sub(r"\1", kept)
             made.set(name.removeprefix(XLINK), kept)
     if tag == "image" and "href" not in made.attrib:
         return None
@@ -177,7 +179,7 @@ def _kept(
     if tag in WITH_TEXT and not (tag == "style" and _FORBIDDEN.search(text)):
         made.text = text
     for inner in element:
-        kept_inner = _kept(inner, known, decimals, defining)
+        kept_inner = _kept(inner, known, shorten, defining)
         if kept_inner is not None:
             made.append(kept_inner)
             kept_inner.tail = inner.tail if tag in WITH_TEXT else None
@@ -189,6 +191,8 @@ def _value(tag: str, name: str, value: str, known: frozenset[str], defining: boo
     if name not in ATTRIBUTES:
         return None
     value = " ".join(value.split())
+    if _HARMLESS.fullmatch(value) and name != "href":
+        return value
     if name == "href":
         if tag == "use":
             return value if value[:1] == "#" and value[1:] in known else None

@@ -120,7 +120,7 @@ def _observations(asked: Any, count: int) -> list[str]:
     for i in range(count):
         wanted = asked[i] if i < len(asked) else "observation"
         text = ", ".join(map(str, wanted)) if isinstance(wanted, list) else str(wanted)
-        labels.append(f"{i}, {text[:60]}")
+        labels.append(f"{i}: {text[:60]}")
     return labels
 
 

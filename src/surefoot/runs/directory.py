@@ -6,9 +6,9 @@
     RUN/summary.json       the numbers a reader wants
     RUN/claims.json, .md   paper / measured / verdict
     RUN/figures/           NAME.png and NAME.svg
-    RUN/complete.json      written last: the run is whole
+    RUN/complete.json      written last: the run has come to its end
 
-Every file is written whole or not at all, and equal content gives equal bytes.
+Every file is written completely or not at all, and equal content gives equal bytes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ KINDS = (
     "gym-choices", "figures",
 )  # fmt: skip
 FILES = (
-    "complete.json",  # first: a run that is being removed must not look whole
+    "complete.json",  # first: a run that is being removed must not look complete
     "summary.json",
     "claims.json",
     "claims.md",
@@ -85,7 +85,7 @@ class RunDir:
         `config` is a dataclass (or dict) without the output path in it; `kind` is one of `KINDS`
         and stands in config.json, so that a reader need not guess; `seeds` what the
         run's randomness comes from; `command` the words of the command line (this process's
-        when not given). Where `path` already holds a run, `existing` decides: "error"
+        by default). Where `path` already holds a run, `existing` decides: "error"
         refuses; "resume" continues it, provided the configuration is the same; "overwrite"
         removes what a run writes, and nothing else, and begins anew. A directory that holds
         other things is never touched. One process at a time owns a run directory: a second one
@@ -154,7 +154,7 @@ class RunDir:
         return atomic_write(folder / f"{name}.png", png)
 
     def mark_complete(self) -> Path:
-        """The run is whole: the last thing an experiment does."""
+        """The run has come to its end: the last thing it writes."""
         present = sorted(p.name for p in self.path.iterdir() if p.is_file() and p.name[0] != ".")
         files = [name for name in present if name != "complete.json"]
         path = self._write("complete.json", json_bytes({"files": files, "figures": self.figures}))
@@ -218,7 +218,7 @@ class RunDir:
         return self._load(name)[0]
 
     def table_metadata(self, name: str = "results") -> dict[str, Any]:
-        """What `write_table` was told about the table."""
+        """The `metadata` of `write_table`."""
         return self._load(name)[1]
 
     # --- within --------------------------------------------------------------------------
@@ -262,12 +262,12 @@ class RunDir:
         if not self._file("provenance.json").exists():  # killed between its first two files
             self._write("provenance.json", json_bytes(source))
             return
-        told = self.read_provenance()
-        keep = {key: source[key] for key in ("versions", "command")}
-        known = [{key: told.get(key) for key in keep}, *told.get("resumed", [])]
-        if keep not in known:
-            told["resumed"] = [*told.get("resumed", []), keep]
-            self._write("provenance.json", json_bytes(told))
+        stored = self.read_provenance()
+        now = {key: source[key] for key in ("versions", "command")}
+        before = [{key: stored.get(key) for key in now}, *stored.get("resumed", [])]
+        if now not in before:
+            stored["resumed"] = [*before[1:], now]
+            self._write("provenance.json", json_bytes(stored))
 
     def _clear(self) -> None:
         """Remove what a run writes. config.json stays until it is replaced, so that a removal

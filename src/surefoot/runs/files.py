@@ -243,14 +243,14 @@ def _plain_dataclass(value: Any, types: bool, where: str) -> dict[str, Any]:
 
 def portable_path(path: PurePath | str) -> str:
     """A path without the machine in it: relative to the working directory, or the last part."""
-    given = Path(os.path.expanduser(path))
-    if given.is_absolute():
+    place = Path(os.path.expanduser(path))
+    if place.is_absolute():
         try:
-            given = given.relative_to(Path.cwd())
+            place = place.relative_to(Path.cwd())
         except ValueError:
-            return given.name
-    hidden = ".." in given.parts or given.as_posix().startswith("~")  # ~ of an unknown user
-    return given.name if hidden else given.as_posix()
+            return place.name
+    hidden = ".." in place.parts or place.as_posix().startswith("~")  # ~ of an unknown user
+    return place.name if hidden else place.as_posix()
 
 
 def json_bytes(value: Any, *, types: bool = False, where: str = "value") -> bytes:

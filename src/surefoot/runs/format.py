@@ -177,7 +177,7 @@ def configuration(
         if isinstance(value, dict) and set(value) == {"unnamed"}:
             raise InputError(
                 f"{path}: {name} was {str(value.get('unnamed'))[:200]}, which has no name: "
-                f"give {name}="
+                f"name one by {name}="
             )
         if not any(_fits(value, kind) for kind in kinds[name].split(" | ")):
             raise InputError(f"{path}: {name} = {str(value)[:80]}, it must be {kinds[name]}")

@@ -56,14 +56,9 @@ class Hook(Protocol):
 class RunLog:
     """Tables in a directory, each row on disk when it is written, and hooks for scalars."""
 
-    def __init__(
-        self,
-        directory: str | Path,
-        hooks: Sequence[Hook] = (),
-        tables: Mapping[str, tuple[str, ...]] = TABLES,
-    ) -> None:
+    def __init__(self, directory: str | Path, hooks: Sequence[Hook] = ()) -> None:
         self.directory, self.hooks = Path(directory), tuple(hooks)
-        self.tables = tables  # the columns of each
+        self.tables = TABLES  # the columns of each
         self._files: dict[str, Any] = {}
         self._touched: set[str] = set()  # tables whose Parquet is no longer up to date
         try:
@@ -87,10 +82,6 @@ class RunLog:
         """Particles `z[states, A, N]` of the watched states."""
         rows = [(step, *place, float(value)) for place, value in np.ndenumerate(z)]
         self._rows("distributions", rows)
-
-    def rows(self, table: str, rows: list[tuple[Any, ...]]) -> None:
-        """More lines of a table; on disk when this returns, synced when a checkpoint is."""
-        self._rows(table, rows)
 
     def lengths(self) -> dict[str, int]:
         """Bytes of each table so far: a checkpoint's place in the logs."""
@@ -194,7 +185,7 @@ def _tensorboard_writer(directory: str | Path) -> Any:
 
 
 class WeightsAndBiases:
-    """Scalars for Weights & Biases; offline unless told otherwise, to be synced later."""
+    """Scalars for Weights & Biases; offline by default, to be synced later."""
 
     def __init__(
         self, project: str, directory: str | Path, *, offline: bool = True, config: Any = None

@@ -26,7 +26,7 @@ _NO_HOST = ("auto", "local", "")
 
 
 def provenance(seeds: Any, command: Sequence[str] | None = None) -> dict[str, Any]:
-    """What `provenance.json` holds; `command` is this process's when not given."""
+    """What `provenance.json` holds; `command` is this process's by default."""
     versions = {"surefoot": surefoot.__version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:

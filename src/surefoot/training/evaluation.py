@@ -31,7 +31,7 @@ Returns = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Evaluated:
-    """Whole episodes of one policy."""
+    """Complete episodes of one policy."""
 
     policy: str
     returns: Returns
@@ -72,7 +72,7 @@ def evaluate(
     meets the same seeds, so that the returns can be compared as pairs.
     """
     if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 2:
-        raise InputError(f"episodes = {episodes!r}: a whole number, at least 2, is wanted")
+        raise InputError(f"episodes = {episodes!r}: it must be a whole number, at least 2")
     if not policies:
         raise InputError("policies: name at least one, such as ssd")
     if len(set(policies)) < len(policies):
@@ -151,11 +151,11 @@ def _maker(agent: Any, env: Any) -> Callable[[], gym.Env[Any, Any]]:
     if getattr(agent, "mdp", None) is not None:
         mdp = jax.tree.map(np.asarray, agent.mdp)
         return lambda: gym.wrappers.TimeLimit(TabularEnv(mdp), agent.config.horizon)
-    raise InputError("env: this agent's environment is not registered; give its id, or a function")
+    raise InputError("env: this agent's environment is not registered; name its id, or a function")
 
 
 def _check_spaces(actor: Actor, env: gym.Env[Any, Any]) -> None:
     for name in ("observation_space", "action_space"):
-        wanted, given = getattr(actor, name), getattr(env, name)
-        if wanted is not None and wanted != given:
-            raise InputError(f"env: its {name} is {given}, the agent's is {wanted}")
+        own, other = getattr(actor, name), getattr(env, name)
+        if own is not None and own != other:
+            raise InputError(f"env: its {name} is {other}, the agent's is {own}")

@@ -7,7 +7,7 @@
     RUN/distributions.csv       step, state, action, particle, value: the watched observations
     RUN/agent.safetensors       at the end; `surefoot.load` reads it
 
-A run that was cut off, by Ctrl-C, SIGTERM or a crash, goes on when it is asked for again, and ends
+A run that was cut off, by Ctrl-C, SIGTERM or a crash, goes on when it is started again, and ends
 as if nothing had happened.
 """
 
@@ -25,6 +25,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from surefoot.agents.base import Agent
 from surefoot.agents.loading import load, resume
 from surefoot.agents.neural import NeuralAgent, NeuralConfig
 from surefoot.agents.tabular import TabularAgent, TabularConfig
@@ -99,8 +100,12 @@ class Training:
     def make_env(self) -> Any:
         return made_env(self.env, **self.env_options)
 
+    def env_argument(self) -> Any:
+        """The environment's name, which a fault can make anew; or one made with its options."""
+        return self.make_env() if self.env_options else self.env
+
     def make_agent(self) -> NeuralAgent | TabularAgent:
-        env = self.make_env() if self.env_options else self.env
+        env = self.env_argument()
         if isinstance(self.config, TabularConfig):
             return TabularAgent(env, self.config, seed=self.seed)
         return NeuralAgent(env, config=self.config, seed=self.seed, compiled=self.compiled)
@@ -115,15 +120,14 @@ def train(
     on_fault: str = "stop",
     show: bool = False,
 ) -> NeuralAgent | TabularAgent:
-    """Train as asked, in the directory `out`; returns the trained agent.
+    """Train in the directory `out`; returns the trained agent.
 
-    `existing="resume"` takes up a run that is there, if it was asked for with the same
-    configuration (or fewer steps); "overwrite" begins anew, "error" refuses. `hooks` makes, for
+    `existing="resume"` takes up a run that is there, if it has the same configuration (or fewer
+    steps); "overwrite" begins anew, "error" refuses. `hooks` makes, for
     the run's directory, what else follows returns and losses, such as `TensorBoard`.
     """
-    training.make_env().close()  # what is wrong with it, or with the agent, is told before
-    watched, agent = watched_observations(training), training.make_agent()  # anything is written
-    out = Path(out)
+    agent = training.make_agent()  # first: a mistake must not leave a directory behind
+    watched, out = watched_observations(agent, training), Path(out)
     if existing == "resume":
         _allow_more_steps(out, training)
     with stopping():
@@ -131,10 +135,10 @@ def train(
             out, training.as_dict(), kind="training", seeds=training.seed, existing=existing
         )
         if run.complete:
-            return load(run.path / "agent.safetensors", _env_argument(training))
+            return load(run.path / "agent.safetensors", training.env_argument())
         keeper = Checkpoints(run.path / "checkpoints", training.checkpoint_every, hint=AGAIN)
         if keeper.latest() is not None:
-            agent = resume(run.path, _env_argument(training))
+            agent = resume(run.path, training.env_argument())
         left = training.steps - agent.num_timesteps
         if left > 0:
             with RunLog(run.path, hooks(run.path)) as book:
@@ -183,20 +187,16 @@ def episode_returns(path: Path) -> np.ndarray:
         return np.array([float(row["return"]) for row in csv.DictReader(file)])
 
 
-def watched_observations(training: Training) -> list[Any]:
+def watched_observations(agent: Agent, training: Training) -> list[Any]:
     """What is watched, checked against the environment's observation space."""
-    if not training.watch:
-        return []
-    env = training.make_env()
-    out = []
-    for wanted in training.watch:
-        obs = env.reset(seed=training.seed)[0] if wanted == "start" else wanted
+    space, out = agent.observation_space, []
+    for watched in training.watch:
+        obs = agent.first_observation(training.seed) if watched == "start" else watched
         if not isinstance(obs, int | tuple):
-            obs = np.asarray(obs, env.observation_space.dtype)
-        if wanted != "start" and np.shape(obs) != np.shape(env.observation_space.sample()):
-            raise InputError(f"watch: {wanted!r} does not fit {env.observation_space}")
+            obs = np.asarray(obs, space.dtype)
+        if watched != "start" and np.shape(obs) != np.shape(space.sample()):
+            raise InputError(f"watch: {watched!r} does not fit {space}")
         out.append(obs)
-    env.close()
     return out
 
 
@@ -205,28 +205,20 @@ def _stacked(watched: list[Any]) -> Any:
     return watched if isinstance(watched[0], tuple | dict) else np.stack(watched)
 
 
-def _env_argument(training: Training) -> Any:
-    """The environment by the name it was given, which says which module registers it."""
-    return training.make_env() if training.env_options else training.env
-
-
 def _allow_more_steps(out: Path, training: Training) -> None:
-    """A run that was asked for with fewer steps goes on to the new number."""
+    """A run that was begun with fewer steps goes on to the new number."""
     path = out / "config.json"
     if not path.is_file():
         return
-    stored, wanted = read_json(path), config_bytes(training.as_dict(), "training")
+    stored = read_json(path)
     if not isinstance(stored, dict) or not isinstance(stored.get("steps"), int):
         return
     fewer = dataclasses.replace(training, steps=max(1, stored["steps"]))
-    if stored["steps"] < training.steps and _same(fewer, stored):
+    same = config_bytes(fewer.as_dict(), "training") == json_bytes(stored)
+    if stored["steps"] < training.steps and same:
         for name in ("complete.json", "summary.json"):
             (out / name).unlink(missing_ok=True)
-        atomic_write(path, wanted)
-
-
-def _same(training: Training, stored: dict[str, Any]) -> bool:
-    return config_bytes(training.as_dict(), "training") == json_bytes(stored)
+        atomic_write(path, config_bytes(training.as_dict(), "training"))
 
 
 def at_least(name: str, value: Any, least: int) -> None:

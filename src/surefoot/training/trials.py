@@ -1,4 +1,4 @@
-"""Trainings without a directory: trained, evaluated in turn, and given back; on any engine."""
+"""Trainings without a directory: trained and evaluated in turn; on any engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from surefoot.runs.progress import Mode, progress
 from surefoot.training.engines import Board, run_jobs
-from surefoot.training.engines.board import Place, counter
+from surefoot.training.engines.board import CounterPlace, counter
 from surefoot.training.train import Training
 
 SHARE = 0.2  # of the training episodes, at the end, that `training_return` is the mean of
@@ -32,7 +32,7 @@ class TrainingResult:
         return float(self.returns[-last:].mean())
 
     def record(self) -> dict[str, Any]:
-        """What a sweep stores: nothing that another run of the same training would not give."""
+        """What a sweep stores: nothing that differs between two runs of the same training."""
         last = self.episode_returns[-max(1, round(SHARE * len(self.episode_returns))) :]
         means = self.returns.mean(axis=1).tolist()
         return {
@@ -100,6 +100,6 @@ def run_trials(
             yield index, result
 
 
-def _job(job: tuple[Training, Place]) -> TrainingResult:
+def _job(job: tuple[Training, CounterPlace]) -> TrainingResult:
     training, place = job
     return run_training(training, counter(place))

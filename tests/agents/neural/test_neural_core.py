@@ -6,6 +6,7 @@ import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from gymnasium import spaces
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from surefoot.agents.neural.config import NeuralConfig
 from surefoot.agents.neural.losses import Categorical, equal_particles, loss_of
 from surefoot.agents.neural.network import init_mlp, mlp
+from surefoot.agents.neural.optimizer import adam
 from surefoot.agents.neural.replay import empty_replay, insert, sample, scaled
 from surefoot.agents.neural.spaces import Spec, spec_of
 from surefoot.agents.neural.step import Seen, compiled, explore_rate, init_carry, optimizer
@@ -99,6 +101,24 @@ def test_a_million_transitions_take_their_raw_size_and_no_copy_per_step():
 
 
 # --- optimiser and network -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", [None, 0.5])
+def test_adam_is_optax_adam(norm):
+    rate = optax.linear_schedule(1e-2, 1e-3, 15)
+    params = (jnp.asarray([[1.0, -2.0], [0.5, 3.0]]), jnp.asarray([0.1]))
+    ours, theirs = adam(rate, 1e-3, norm), optax.adam(rate, eps=1e-3)
+    if norm:
+        theirs = optax.chain(optax.clip_by_global_norm(norm), theirs)
+    states, both = [ours.init(params), theirs.init(params)], [params, params]
+    steps = [jax.jit(method.update) for method in (ours, theirs)]
+    for k in range(20):
+        for i, step in enumerate(steps):
+            grads = jax.tree.map(lambda p, k=k: np.sin(3 * p + k), both[i])
+            changes, states[i] = step(grads, states[i], both[i])
+            both[i] = jax.tree.map(lambda p, c: np.asarray(p) + np.asarray(c), both[i], changes)
+    for a, b in zip(*both, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5)
 
 
 def test_adam_first_step_by_hand():

@@ -25,7 +25,7 @@ def paths():
 @pytest.fixture(scope="module")
 def connection(paths):
     """One Ray for the tests that need no more than two workers."""
-    with ray_engine._connected(ray_engine._import_ray(), "local", 2):
+    with ray_engine.connected(ray_engine.import_ray(), "local", 2):
         yield
     assert not ray.is_initialized()
 

@@ -137,7 +137,7 @@ def test_mistakes_of_the_grid_and_seeds_are_named():
         make_training(POLE, -1)
     with pytest.raises(InputError, match="use 0:5"):
         parse_seeds("a:b")
-    with pytest.raises(InputError, match="one value is wanted"):
+    with pytest.raises(InputError, match="it must be one value"):
         parse_setting("gamma=0.9,1")
 
 

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from surefoot.agents.base import LAYOUT, Agent, AgentFile, check_finite, check_whole
+from surefoot.agents.base import Agent, check_whole
 from surefoot.agents.neural.config import NeuralConfig
 from surefoot.agents.neural.loop import (
     CompiledNetwork,
@@ -30,6 +30,7 @@ from surefoot.agents.neural.loop import (
 )
 from surefoot.agents.neural.spaces import Spec, spec_of
 from surefoot.agents.neural.step import compiled as compiled_calls
+from surefoot.agents.saving import AgentFile, check_finite
 from surefoot.envs.classic import ENVIRONMENTS, EnvState, PureEnv, pure_env_named
 from surefoot.envs.faults import Fault, TrainingEnv, refuse_masks
 from surefoot.errors import InputError
@@ -192,8 +193,6 @@ class NeuralAgent(Agent):
         recipe = cls._checked(file, env, options)
         like = recipe.like
         model = _Learned(like.carry.params, like.carry.opt_state, like.target_params)
-        if about.get("layout") != LAYOUT:
-            arrays = _as_now(arrays)
         learned = from_named(model, arrays, "agent", path)
         check_finite(named(learned, "agent"), path)
         agent = cls._built(recipe)
@@ -251,21 +250,6 @@ class NeuralAgent(Agent):
 def _copy(tree: Any) -> Any:
     """NumPy copies: training donates the originals and writes over them."""
     return jax.tree.map(lambda leaf: np.array(leaf, copy=True), tree)
-
-
-def _as_now(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Names of 0.1.0, whose Adam was one transformation where optax chains two."""
-    old, clipped, new = "agent.opt_state.", "agent.opt_state.1.", "agent.opt_state.0."
-
-    def name(key: str) -> str:
-        if key.startswith(clipped):
-            return key.replace(clipped, clipped + "0.", 1)
-        return key.replace(old, new, 1) if key.startswith(old) else key
-
-    now = {name(key): array for key, array in arrays.items()}
-    # A schedule of the learning rate counts its updates itself.
-    counts = {k.removesuffix("0.count") + "1.count": v for k, v in now.items() if "count" in k}
-    return counts | now
 
 
 def _pure_of(env: gym.Env[Any, Any]) -> PureEnv:

@@ -19,6 +19,7 @@ import optax
 from surefoot.agents.neural.config import NeuralConfig
 from surefoot.agents.neural.losses import Loss, loss_of
 from surefoot.agents.neural.network import Params, init_mlp, mlp
+from surefoot.agents.neural.optimizer import adam
 from surefoot.agents.neural.replay import Replay, Sample, empty_replay, insert, sample, scaled
 from surefoot.agents.neural.spaces import Spec
 from surefoot.core.sorting import network_sort
@@ -62,10 +63,7 @@ def optimizer(config: NeuralConfig) -> Any:
     if config.learning_rate_end is not None:
         updates = config.learning_rate_steps * config.updates // config.update_every
         rate = optax.linear_schedule(rate, config.learning_rate_end, max(updates, 1))
-    adam = optax.adam(rate, eps=config.adam_eps)
-    if config.max_grad_norm is None:
-        return adam
-    return optax.chain(optax.clip_by_global_norm(config.max_grad_norm), adam)
+    return adam(rate, config.adam_eps, config.max_grad_norm)
 
 
 def outputs(config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array) -> jax.Array:

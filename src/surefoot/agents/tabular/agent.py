@@ -17,7 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from surefoot.agents.base import LAYOUT, Agent, AgentFile, check_finite
+from surefoot.agents.base import Agent
+from surefoot.agents.saving import LAYOUT, AgentFile, check_finite
 from surefoot.agents.tabular.algorithm import Table, behaviour, target_actions
 from surefoot.agents.tabular.config import TabularConfig
 from surefoot.agents.tabular.loop import COUNTS, CompiledTable, Ended, SteppedTable

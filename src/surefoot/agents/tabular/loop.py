@@ -233,13 +233,16 @@ class CompiledTable:
 
     def advance(self, steps: int) -> list[Ended]:
         """That many steps, and the episodes that ended in them."""
-        before, start = int(self.run.steps[0]), self.steps - int(self.run.clock[0])
+        # Read as NumPy arrays: an index into a JAX array is a program of its own.
+        before = int(np.asarray(self.run.steps)[0])
+        start = self.steps - int(np.asarray(self.run.clock)[0])
         self.run = advance(self.config, self.mdp, None, steps, self.run)
-        rows = np.array(self.run.episodes[0, : int(self.run.episode[0])])
+        number = int(np.asarray(self.run.episode)[0])
+        rows = np.array(np.asarray(self.run.episodes)[0, :number])
         self.run = self.run._replace(episode=jnp.zeros_like(self.run.episode))
         ends = start + np.cumsum(rows[:, COUNTS.index("steps")]).astype(np.int64)
         ended = list(zip(map(int, ends), rows, strict=True))
-        fault = int(self.run.fault[0])
+        fault = int(np.asarray(self.run.fault)[0])
         self.steps += steps if fault < 0 else fault - before
         if fault >= 0:
             text = f"in state {int(self.run.state[0])} {SPOILT}"

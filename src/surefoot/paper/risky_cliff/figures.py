@@ -146,11 +146,21 @@ def _map(ax: Any, grid: CliffGrid, noisy: np.ndarray, visited: np.ndarray) -> No
         row, column = grid.cell(state)
         shade = (0.34, 0.71, 0.91, 0.75 * float(visited[state]))
         face = "#444444" if grid.is_cliff(state) else shade
-        hatch = "..." if noisy[state] and not grid.is_cliff(state) else None
-        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=face, hatch=hatch,
+        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=face,
                                edgecolor="#BBBBBB", linewidth=0.6))  # fmt: skip
         if visited[state] > 0 and not grid.is_cliff(state):
-            ax.text(column, row - 0.26, f"{100 * visited[state]:.0f}", ha="center", fontsize=7)
+            ax.text(
+                column,
+                row - 0.28,
+                f"{100 * visited[state]:.0f}",
+                ha="center",
+                va="center",
+                fontsize=7,
+            )
+    dots = np.array([(dx, dy) for dx in (-0.3, 0, 0.3) for dy in (-0.05, 0.15, 0.35)])
+    risky = [grid.cell(int(s))[::-1] for s in np.flatnonzero(noisy) if not grid.is_cliff(int(s))]
+    at = (np.array(risky).reshape(-1, 1, 2) + dots).reshape(-1, 2)
+    ax.plot(at[:, 0], at[:, 1], ".", color="#999999", markersize=2)
     for text, state in (("S", grid.start), ("G", grid.goal)):
         row, column = grid.cell(state)
         ax.text(column, row + 0.3, text, ha="center", va="center", weight="bold")

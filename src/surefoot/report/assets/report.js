@@ -28,7 +28,7 @@
   toggle.hidden = false;
 
   // --- plots: lines, steps, areas and markers on two axes ---------------------------------
-  const WIDTH = 400, HEIGHT = 300, LEFT = 66, RIGHT = 14, TOP = 12, BOTTOM = 46;
+  const WIDTH = 400, HEIGHT = 300, LEFT = 76, RIGHT = 14, TOP = 12, BOTTOM = 46;
   const MARKERS = { // within four units of the middle
     o: "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", s: "M-3.5 -3.5h7v7h-7z", "^": "M0 -4.5l4.5 8h-9z", v: "M0 4.5l4.5 -8h-9z",
     D: "M0 -5l5 5l-5 5l-5 -5z", P: "M-1.6 -4.6h3.2v3h3v3.2h-3v3h-3.2v-3h-3v-3.2h3z",

@@ -1,4 +1,4 @@
-"""How far each job has come, told by the workers of this machine while they run."""
+"""How far each job has come, counted by the workers of this machine while they run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from surefoot.runs.progress import Bar
 
-Place = tuple[str, int] | None
+CounterPlace = tuple[str, int] | None
 
 
 class Board:
@@ -21,7 +21,7 @@ class Board:
             jobs = [(trial, board.place(i)) for i, trial in enumerate(trials)]
 
     Workers on other machines cannot see the file: with `here=False` there are no places, and a
-    job counts as a whole once it is `finished`.
+    job counts once, when it is `finished`.
     """
 
     def __init__(
@@ -46,8 +46,8 @@ class Board:
         del self._counters
         self._folder.cleanup()
 
-    def place(self, index: int) -> Place:
-        """What the worker gives to `counter`."""
+    def place(self, index: int) -> CounterPlace:
+        """What the worker passes to `counter`."""
         return (str(self._path), index) if self._here else None
 
     def finished(self, index: int) -> None:
@@ -66,7 +66,7 @@ class Board:
             self._shown = done
 
 
-def counter(place: Place) -> np.ndarray:
+def counter(place: CounterPlace) -> np.ndarray:
     """An array of one number; setting it moves the bar, where there is a board to see it on."""
     if place is None:
         return np.zeros(1, np.int64)

@@ -84,5 +84,5 @@ def _new_pool() -> Any:
 
 def _cause(error: Exception) -> str:
     """`SIGKILL(-9)` out of a paragraph of advice."""
-    found = re.search(r"exit codes of the workers are \{(.*?)\}", str(error))
-    return found.group(1) if found else type(error).__name__
+    codes = re.search(r"exit codes of the workers are \{(.*?)\}", str(error))
+    return codes.group(1) if codes else type(error).__name__

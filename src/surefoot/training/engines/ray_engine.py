@@ -36,8 +36,8 @@ def run_ray(
     An actor that dies is replaced; Ray starts the new one wherever there is room, if need be on a
     node that has still to join.
     """
-    ray = _import_ray()
-    with _connected(ray, address, workers):
+    ray = import_ray()
+    with connected(ray, address, workers):
         count = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
         crew = _Crew(ray, work, min(count, work.left))
         try:
@@ -106,17 +106,17 @@ class _Crew:
 
     def _hear(self, member: _Member, answer: Any) -> list[tuple[int, Any]]:
         try:
-            told = self._ray.get(answer)
+            reply = self._ray.get(answer)
         except self._ray.exceptions.RayTaskError as error:
             raise RunError(f"a Ray worker failed: {_last_line(error)}") from error
         except self._ray.exceptions.RayError as error:  # the actor, its node or its answer is gone
             return self._replace(member, error)
         if not member.up:
-            _check_versions(told)
+            _check_versions(reply)
             member.up, self._broken_starts = True, 0
             return []
         index, _ = member.held.popleft()
-        failure, result = told
+        failure, result = reply
         if failure is not None:
             raise failure
         return [(index, result)] if self._work.finish(index) else []
@@ -160,7 +160,7 @@ class _Crew:
         self._ray.kill(member.actor)
 
 
-def _import_ray() -> Any:
+def import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a library reports to nobody
     # Keep CUDA devices as they are for actors that ask for none, and do not announce it.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -175,7 +175,7 @@ def _import_ray() -> Any:
 
 
 @contextmanager
-def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[None]:
+def connected(ray: Any, address: str | None, workers: int | None) -> Iterator[None]:
     """A connection this process already has is used, and left as it is."""
     if ray.is_initialized():
         here = ray.get_runtime_context().gcs_address

@@ -1,4 +1,4 @@
-"""Which jobs are still to be given out, and how often each has lost its worker."""
+"""Which jobs are still to be run, and how often each has lost its worker."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from surefoot.runs.directory import RunDir
 from surefoot.runs.files import atomic_write
 from surefoot.runs.progress import Mode, progress
 from surefoot.training.engines import RETRIES, Board, check_engine, run_jobs
-from surefoot.training.engines.board import Place, counter
+from surefoot.training.engines.board import CounterPlace, counter
 from surefoot.training.sweep.spec import Sweep, words
 from surefoot.training.sweep.store import ResultStore
 from surefoot.training.sweep.summary import SweepCell, to_csv
@@ -90,7 +90,7 @@ def _run_missing(
     ):
         jobs = [(training, board.place(i)) for i, training in enumerate(missing)]
         own = [names[training.key] for training in missing]
-        with _Writers(store) as writers:
+        with ResultWriters(store) as writers:
             for index, outcome in run_jobs(run_job, jobs, names=own, if_lost=_lost, **where):
                 writers.keep(missing[index], outcome)
                 board.finished(index)
@@ -98,7 +98,7 @@ def _run_missing(
                 bar.note(f"{done} of {len(names)} trials; {own[index]}: {_words(outcome)}")
 
 
-def run_job(job: tuple[Training, Place]) -> Outcome:
+def run_job(job: tuple[Training, CounterPlace]) -> Outcome:
     """The result, or why there is none: the failure of one training is not the sweep's."""
     training, place = job
     try:
@@ -126,14 +126,14 @@ def _words(outcome: Outcome) -> str:
     return f"return {outcome['result']['curve'][-1][1]:.5g}"
 
 
-class _Writers:
+class ResultWriters:
     """Threads that put results on disk: the driver need not wait for it, file by file."""
 
     def __init__(self, store: ResultStore) -> None:
         self._store, self._pool = store, ThreadPoolExecutor(WRITERS)
         self._open: deque[Future[Any]] = deque()
 
-    def __enter__(self) -> _Writers:
+    def __enter__(self) -> ResultWriters:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -43,7 +43,7 @@ class Sweep:
             raise InputError(f"seeds = {list(self.seeds)}: one stands there twice")
         for name, values in self.grid.items():
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-                raise InputError(f"grid {name} = {values!r}: a list of values is wanted")
+                raise InputError(f"grid {name} = {values!r}: it must be a list of values")
             if any(value in values[:i] for i, value in enumerate(values)):
                 raise InputError(f"grid {name} = {list(values)}: one value stands there twice")
 
@@ -102,7 +102,7 @@ def _check_own(own: Mapping[str, Any], seed: Any) -> None:
     if own["steps"] < own.get("evaluations", 1):
         raise InputError(f"evaluations = {own['evaluations']}: more than steps = {own['steps']}")
     if not isinstance(own["env"], str):
-        raise InputError(f"env = {own['env']!r}: the id of a Gymnasium environment is wanted")
+        raise InputError(f"env = {own['env']!r}: it must be the id of a Gymnasium environment")
     if not isinstance(own.get("compiled", False), bool):
         raise InputError(f"compiled = {own['compiled']!r}: it must be true or false")
     at_least("seed", seed, 0)
@@ -163,7 +163,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
     """`name=value` of the command line."""
     name, values = parse_grid(text)
     if len(values) != 1:
-        raise InputError(f"--set {text!r}: one value is wanted (a list is written [1,2])")
+        raise InputError(f"--set {text!r}: it must be one value (a list is written [1,2])")
     return name, values[0]
 
 
@@ -171,7 +171,7 @@ def parse_grid(text: str) -> tuple[str, list[Any]]:
     """`name=value,value`; a comma within brackets or quotes does not part values."""
     name, equals, rest = text.partition("=")
     if not (name and equals and rest):
-        raise InputError(f"{text!r}: name=value,value is wanted")
+        raise InputError(f"{text!r}: write it as name=value,value")
     return name.strip().replace("-", "_"), [_parse_value(part.strip()) for part in _parts(rest)]
 
 
