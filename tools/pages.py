@@ -28,13 +28,13 @@ table says otherwise. A claim that does not hold is listed as such, with the rea
 LEARNING_HEAD = """# Learning beside sb3-contrib
 
 Our QR and WGF agents and sb3-contrib's QR-DQN, at the same settings, steps and seeds, trained one
-after the other by `make bench-learning`. This page is made from what that left in
+after the other by `make bench-learning`. This page is made from the results it wrote into
 `benchmarks/results/`. Returns are undiscounted, of ten greedy episodes, twenty times during
 training; a run's score is the mean over the last fifth of them.
 
-"paper" are the settings of section 5.3 (two hidden layers of 256, 2 particles, Adam 1e-3, batch 32,
-replay 10,000, exploration 0.1, gamma 0.99), with a target period of 100 steps and gradients
-clipped at norm 1 for all three. Our own runs are those of `surefoot reproduce gym`.
+"paper" stands for the settings of section 5.3 (two hidden layers of 256, 2 particles, Adam 1e-3,
+batch 32, replay 10,000, exploration 0.1, gamma 0.99), with a target period of 100 steps and
+gradients clipped at norm 1 for all three. Our own runs are those of `surefoot reproduce gym`.
 """
 
 

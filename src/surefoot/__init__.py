@@ -165,7 +165,7 @@ if not TYPE_CHECKING:  # to a type checker it would make every misspelt name val
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-        globals()[name] = value  # found without this function from now on
+        globals()[name] = value  # so that this function is not called for it again
         return value
 
 

@@ -33,7 +33,7 @@ class RunError(SurefootError):
 
 
 class Interrupted(SurefootError, KeyboardInterrupt):
-    """Ctrl-C or SIGTERM ended a run in good order; `path` is the checkpoint that was saved.
+    """Ctrl-C or SIGTERM ended a run after it had saved; `path` is the checkpoint that was saved.
 
     Also a KeyboardInterrupt, since that is what it stands for wherever those are handled.
     """

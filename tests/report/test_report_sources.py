@@ -190,7 +190,7 @@ def test_one_damaged_file_costs_one_part(tmp_path):
         "Claims: not shown",
         "Ablation: not shown",
         "Provenance: not shown",
-        "not come to its end",
+        "This run is not finished",
     ):
         assert what in told
     assert report(path).stat().st_size > 100_000
@@ -341,7 +341,7 @@ def test_a_sweep(tmp_path):
     cells, failures = of_kind(page, Table)
     assert cells.rows == (("loss qr", "2", "1", "3", "1", "5", "2", ""),)
     assert failures.rows == (("loss=qr seed=2", "it <b>broke</b>"),)
-    assert "not come to its end" in warnings(page)
+    assert "This run is not finished" in warnings(page)
 
 
 # --- mistakes and the command --------------------------------------------------------------

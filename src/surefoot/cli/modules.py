@@ -17,7 +17,7 @@ from surefoot.errors import InputError
 
 
 def allow_module(env_id: object, words: list[str]) -> None:
-    """Let `module:Id` be found in the working directory, provided it stands in `words`."""
+    """Let `module:Id` be imported from the working directory, if the user typed it in `words`."""
     if not isinstance(env_id, str) or ":" not in env_id:
         return
     if not any(env_id in re.split(r"[=,\"'\[\] ]", word) for word in words):

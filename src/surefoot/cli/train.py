@@ -17,7 +17,7 @@ from surefoot.cli.options import parse, read_toml, take_config
 from surefoot.errors import InputError, unknown
 
 TEXT = (
-    "Train an agent on a Gymnasium environment. Ctrl-C stops it in good order and the same command "
+    "Train an agent on a Gymnasium environment. Ctrl-C saves and stops, and the same command "
     "takes it up again; the same command with more --steps goes on from the end."
 )
 KINDS = ("auto", "neural", "tabular")

@@ -211,7 +211,7 @@ def cvar(
 ) -> Array:
     """Mean of the worst `alpha` share, `F^-2(alpha) / alpha`; the boundary particle counts in part.
 
-    `alpha = 1` is the mean. This is the lower tail: returns are wanted large.
+    `alpha = 1` is the mean. This is the lower tail: larger returns are better.
     """
     array.check_level(alpha, "alpha")
     xp, s = sort_particles(z, weights, assume_sorted=assume_sorted)

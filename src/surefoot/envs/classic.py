@@ -3,7 +3,7 @@
     state = env.reset(key)
     state, obs, reward, terminated, truncated = env.step(state, action)
 
-The time limit is part of the state, so that truncation is told apart from termination. Nothing
+The time limit is part of the state, so that truncation differs from termination. Nothing
 resets by itself: the training loop does, and keeps the last observation of an episode.
 """
 

@@ -193,11 +193,11 @@ def _solve(flow: np.ndarray, discount: float, b: np.ndarray, keep: np.ndarray) -
 
 def _reachable(flow: np.ndarray, seeds: np.ndarray) -> np.ndarray:
     """States reached from `seeds` along positive entries of `flow[s, s']`."""
-    found, frontier = seeds.copy(), seeds
+    reached, frontier = seeds.copy(), seeds
     while frontier.any():
-        frontier = (flow[frontier] > 0).any(axis=0) & ~found
-        found |= frontier
-    return found
+        frontier = (flow[frontier] > 0).any(axis=0) & ~reached
+        reached |= frontier
+    return reached
 
 
 def _check_proper(flow: np.ndarray, ends: np.ndarray, keep: np.ndarray) -> None:

@@ -12,7 +12,7 @@ from surefoot.errors import InputError
 
 
 def made_env(env_id: str, **options: Any) -> gym.Env[Any, Any]:
-    """`gymnasium.make`, with what can go wrong told in one line."""
+    """`gymnasium.make`, where a failure is an error of one line."""
     try:
         return gym.make(env_id, **options)
     except Exception as error:  # an environment of the user's own can raise anything

@@ -56,11 +56,11 @@ def restore_memory(env: gym.Env[Any, Any], memory: Any, arrays: Arrays, path: ob
 
 def _layers(env: gym.Env[Any, Any]) -> list[Any]:
     """The wrappers from outside in, and the environment."""
-    found: list[Any] = []
+    layers: list[Any] = []
     while isinstance(env, gym.Wrapper):
-        found.append(env)
+        layers.append(env)
         env = env.env
-    return [*found, env]
+    return [*layers, env]
 
 
 def _state_of(layer: Any) -> Any:

@@ -107,7 +107,11 @@ def svg(figure: Figure) -> str:
     buffer = io.StringIO()
     with matplotlib().rc_context(RC):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    text = buffer.getvalue()
+    return compact(buffer.getvalue())
+
+
+def compact(text: str) -> str:
+    """The `<svg>` element of an SVG file that matplotlib wrote, without what nobody sees."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'<g id="[^"]*"', "<g", text)

@@ -87,8 +87,9 @@ def intervals(
                            ("mean", "low", "high"))  # fmt: skip
         at, error = [place for place, _ in own], np.abs([mean - low, high - mean])
         x, y = (mean, at) if across else (at, mean)
+        bars: Any = {"xerr" if across else "yerr": error}
         ax.errorbar(
-            x, y, **{"xerr" if across else "yerr": error}, linestyle="none", capsize=3,
+            x, y, **bars, linestyle="none", capsize=3,
             color=looks[name].color, marker=looks[name].marker, markersize=5,
             label=plain_text((labels or {}).get(name, name)),
         )  # fmt: skip

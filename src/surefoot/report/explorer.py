@@ -160,8 +160,8 @@ def _digits(values: Any) -> Any:
 def policies_to_ask(own: str | Policy, *others: str) -> dict[str, Policy]:
     """The run's own policy first, then others with its tolerance, each under a readable name."""
     first = policy_named(own)
-    found = [first, *(replace(policy_named(p), tolerance=first.tolerance) for p in others)]
-    return {readable(policy): policy for policy in found}
+    policies = [first, *(replace(policy_named(p), tolerance=first.tolerance) for p in others)]
+    return {readable(policy): policy for policy in policies}
 
 
 def readable(policy: Policy) -> str:

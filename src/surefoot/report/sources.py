@@ -140,8 +140,8 @@ def _outcome(stored: Stored) -> str:
         claims = from_json(stored.json("claims.json")) if stored.has("claims.json") else ()
         if claims:
             return tally(claims)
-        found = stored.json("summary.json")["evaluation_return"]
-        return f"evaluation return {Interval.from_dict(found)}"
+        interval = stored.json("summary.json")["evaluation_return"]
+        return f"evaluation return {Interval.from_dict(interval)}"
     except Exception:  # the section itself says what is wrong
         return ""
 
@@ -156,7 +156,7 @@ def _warnings(stored: Stored, config: Mapping[str, Any]) -> Iterator[Part]:
         text = f"Written by surefoot {_version(stored)}: its claims and stored figures are shown."
         yield Note(text, "warning")
     if not stored.has("complete.json"):
-        yield Note("This run has not come to its end: what it has so far is shown.", "warning")
+        yield Note("This run is not finished: the page shows what it has so far.", "warning")
 
 
 def _claims(stored: Stored) -> list[Part]:

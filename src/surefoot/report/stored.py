@@ -94,8 +94,8 @@ class Stored:
 
     def figures(self) -> list[str]:
         """Names of the stored figures; a comparison saved by the library has one beside it."""
-        found = [*self.path.glob("figures/*.svg"), *self.path.glob("figures/*.png")]
-        return sorted({p.stem for p in (*found, *self.path.glob("comparison.svg")) if p.is_file()})
+        files = [*self.path.glob("figures/*.svg"), *self.path.glob("figures/*.png")]
+        return sorted({p.stem for p in (*files, *self.path.glob("comparison.svg")) if p.is_file()})
 
     def figure_uri(self, name: str) -> str:
         """The SVG if there is one, else the PNG."""

@@ -189,10 +189,10 @@ def _layout(agent: Any, size: int) -> tuple[list[Any], list[int], int]:
     if marks.ndim == 2 and marks.size == size and marks.dtype.kind == "S":  # FrozenLake
         columns = marks.shape[1]
         kinds = {b"S": "start", b"G": "goal", b"H": "cliff"}
-        found = [kinds.get(bytes(mark), "") for mark in marks.ravel()]
+        cells = [kinds.get(bytes(mark), "") for mark in marks.ravel()]
         places = [Place(f"row {s // columns}, column {s % columns}, state {s}", kind)
-                  for s, kind in enumerate(found)]  # fmt: skip
-        return places, [s for s, k in enumerate(found) if k not in ("goal", "cliff")], columns
+                  for s, kind in enumerate(cells)]  # fmt: skip
+        return places, [s for s, k in enumerate(cells) if k not in ("goal", "cliff")], columns
     return [Place(f"state {s}", text=str(s)) for s in range(size)], list(range(size)), 0
 
 

@@ -6,7 +6,7 @@
     RUN/summary.json       the numbers a reader wants
     RUN/claims.json, .md   paper / measured / verdict
     RUN/figures/           NAME.png and NAME.svg
-    RUN/complete.json      written last: the run has come to its end
+    RUN/complete.json      written last: the run is finished
 
 Every file is written completely or not at all, and equal content gives equal bytes.
 """
@@ -154,7 +154,7 @@ class RunDir:
         return atomic_write(folder / f"{name}.png", png)
 
     def mark_complete(self) -> Path:
-        """The run has come to its end: the last thing it writes."""
+        """Say that the run is finished: the last thing it writes."""
         present = sorted(p.name for p in self.path.iterdir() if p.is_file() and p.name[0] != ".")
         files = [name for name in present if name != "complete.json"]
         path = self._write("complete.json", json_bytes({"files": files, "figures": self.figures}))
@@ -166,7 +166,7 @@ class RunDir:
 
     @property
     def complete(self) -> bool:
-        """Whether the run had come to its end."""
+        """Whether the run is finished."""
         return self._file("complete.json").is_file()
 
     @property

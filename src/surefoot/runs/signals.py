@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a wish that `learn` meets in good order, after saving."""
+"""Ctrl-C and SIGTERM as a request to stop, which `learn` follows after saving."""
 
 from __future__ import annotations
 

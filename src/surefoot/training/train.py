@@ -70,7 +70,9 @@ class Training:
         if self.eval_every is not None:
             at_least("eval_every", self.eval_every, 1)
         if self.compiled and self.agent == "tabular":
-            raise InputError("compiled: a tabular agent is compiled wherever it can be; leave it")
+            raise InputError(
+                "compiled: a tabular agent is always compiled where that is possible; leave it out"
+            )
 
     @property
     def agent(self) -> AgentKind:

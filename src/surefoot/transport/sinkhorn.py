@@ -23,7 +23,7 @@ STARTS = ("zeros", "sorted")
 
 
 class Sinkhorn(NamedTuple):
-    """What a solve solved, and how well."""
+    """The result of a solve, and how well it converged."""
 
     cost: jax.Array  # <f, a> + <g, b>, line 12
     f: jax.Array  # [N] potential of x

@@ -1,4 +1,4 @@
-"""Everything a neural agent is told, in one frozen dataclass."""
+"""The hyper-parameters of a neural agent."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class NeuralConfig:
 
 
 def configured(config: NeuralConfig | None, changes: dict[str, Any]) -> NeuralConfig:
-    """`config`, or the defaults, with `changes`; unknown names say what there is."""
+    """`config`, or the defaults, with `changes`; an unknown name is an error."""
     known = [f.name for f in fields(NeuralConfig)]
     for name in changes:
         if name not in known:

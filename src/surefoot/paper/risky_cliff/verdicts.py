@@ -118,7 +118,7 @@ def _quickest(results: CliffResults) -> Claim:
 
 
 def _why_cvar(results: CliffResults) -> Claim:
-    """What the advantage over CVaR hangs on: the dispersion that particles start with."""
+    """What the advantage over CVaR depends on: the dispersion that particles start with."""
     risky = [
         p for p in results.config.check_policies
         if p in results.config.policies and p.startswith("cvar")

@@ -40,12 +40,12 @@ class Sweep:
         if not self.seeds:
             raise InputError("seeds: there must be at least one")
         if len(set(self.seeds)) < len(self.seeds):
-            raise InputError(f"seeds = {list(self.seeds)}: one stands there twice")
+            raise InputError(f"seeds = {list(self.seeds)}: a seed occurs twice")
         for name, values in self.grid.items():
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
                 raise InputError(f"grid {name} = {values!r}: it must be a list of values")
             if any(value in values[:i] for i, value in enumerate(values)):
-                raise InputError(f"grid {name} = {list(values)}: one value stands there twice")
+                raise InputError(f"grid {name} = {list(values)}: a value occurs twice")
 
     def cells(self) -> Iterator[tuple[Setting, list[Training]]]:
         """The grid's combinations with their trainings; seeds within, for fewer compilations."""
