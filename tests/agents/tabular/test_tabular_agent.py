@@ -81,8 +81,13 @@ def test_any_discrete_environment_can_be_trained_on(name):
 
 
 def test_blackjack_takes_its_own_observations():
-    agent = TabularAgent("Blackjack-v1", memory=4, particles=4, seed=0).learn(50)
-    assert agent.predict((14, 10, 0)) in (0, 1)
+    agent = TabularAgent("Blackjack-v1", memory=4, particles=4, seed=0).learn(300)
+    hand = (14, 10, 0)
+    state = (14 * 11 + 10) * 2 + 0  # of 32 x 11 x 2, the last part fastest
+    np.testing.assert_array_equal(agent.return_distribution(hand), agent.table.z[state])
+    assert agent.predict(hand) == agent.predict([hand])[0] == agent.explain(hand).action
+    with pytest.raises(InputError, match="not in"):
+        agent.predict((99, 10, 0))
 
 
 class CountsFromOne(gymnasium.Env):

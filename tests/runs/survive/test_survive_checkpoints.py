@@ -261,7 +261,7 @@ class Mine(Greedy):
 def test_a_policy_without_a_name_has_to_be_given_again(tmp_path):
     agent = sf.NeuralAgent("CartPole-v1", evaluation=Mine(), **TINY).learn(30)
     agent.save(tmp_path / "agent")
-    with pytest.raises(InputError, match=r"evaluation was Mine\(.*give evaluation="):
+    with pytest.raises(InputError, match=r"evaluation was Mine\(.*name one by evaluation="):
         load(tmp_path / "agent")
     assert load(tmp_path / "agent", evaluation=Mine()).config == agent.config
     with pytest.raises(InputError, match="option 'sed'"):
