@@ -6,8 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from surefoot.core.stats import Interval
+from surefoot.runs.files import read_json
+
 README = Path(__file__).parents[2] / "README.md"
 CODE = README.read_text().split("```python\n", 1)[1].split("```", 1)[0]
+
+
+def test_its_numbers_are_those_of_the_results():
+    summary = read_json(README.parent / "results" / "risky-cliff" / "summary.json")
+    cells = summary["losses"]["wgf-mixture"]
+    text = " ".join(README.read_text().split())
+    for policy in ("ssd", "greedy"):
+        for name in ("falls", "top_row_share"):
+            assert str(Interval.from_dict(cells[policy][name])) in text
+    claims = {c["id"]: c for c in read_json(README.parent / "results" / "claims.json")["claims"]}
+    assert claims["falls-wgf-mixture"]["verdict"] == "reproduced"  # fewer than all others
 
 
 @pytest.mark.slow  # the quick tests run it with its own seed, among all blocks of the pages
