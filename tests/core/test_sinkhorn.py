@@ -12,7 +12,7 @@ from surefoot.errors import InputError
 from surefoot.transport import sinkhorn as solve
 from surefoot.transport.sinkhorn import (
     ANNEALING,
-    Options,
+    SinkhornOptions,
     divergence,
     entropic_cost,
     exact_cost,
@@ -23,7 +23,7 @@ from surefoot.transport.sinkhorn import (
 )
 
 pytestmark = pytest.mark.usefixtures("no_rank_promotion")
-TIGHT = Options(start="sorted", tolerance=1e-12, max_sweeps=20_000)
+TIGHT = SinkhornOptions(start="sorted", tolerance=1e-12, max_sweeps=20_000)
 
 
 def pair(n: int = 8, m: int | None = None, spread: float = 1.0, seed: int = 0) -> tuple:

@@ -81,8 +81,8 @@ def is_quick(words: list[str]) -> bool:
 
 # Each trains agents of its own; the quick tests still look whether what they name exists.
 LONG = {
-    "adapters.md", "neural.md", "own-environment.md", "own-risk-measure.md", "report.md",
-    "surviving.md",
+    "adapters.md", "getting-started.md", "neural.md", "own-environment.md", "own-risk-measure.md",
+    "report.md", "surviving.md",
 }  # fmt: skip
 
 

@@ -19,14 +19,37 @@ SMALL = AblationConfig(
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def measured(tmp_path_factory) -> AblationResults:
+    """The experiment itself in small: nine programs to compile."""
     out = tmp_path_factory.mktemp("ablation") / "run"
-    return out, ablation.run(SMALL, out)
+    ablation.run(SMALL, out)
+    run = RunDir.open(out)
+    assert run.figures == ["ablation"]
+    return ablation.EXPERIMENT.results(run)
 
 
-@pytest.fixture(scope="module")
-def results(finished) -> AblationResults:
-    return ablation.EXPERIMENT.results(RunDir.open(finished[0]))
+@pytest.fixture
+def results() -> AblationResults:
+    """Planted: shrinkage by temperature / h, and no equilibrium with the smallest step."""
+    rng = np.random.default_rng(0)
+    noise = rng.normal(0, 1, (2, 10))
+    columns = {}
+    for cell in SMALL.cells():
+        shift = -0.3 * cell.temperature / cell.step_size + rng.normal(0, 1e-3, 10)
+        settled = cell.step_size >= 1.0
+        columns[cell] = {
+            "trial": np.arange(10),
+            "error_1": noise[0],
+            "error_2": noise[1] + shift,
+            "shift_1": np.zeros(10),
+            "shift_2": shift,
+            "converged": np.full(10, settled),
+            "distance_left": np.full(10, 1e-5 if settled else 0.37),
+            "steps": np.full(10, 17 if settled else 100),
+            "iterations": np.full(10, 300),
+            "unsolved": np.zeros(10, int),
+        }
+    return AblationResults(SMALL, columns)
 
 
 def with_column(results: AblationResults, name: str, change) -> AblationResults:
@@ -36,14 +59,15 @@ def with_column(results: AblationResults, name: str, change) -> AblationResults:
     return AblationResults(results.config, columns)
 
 
-def test_small_steps_do_not_settle_and_are_marked(results):
-    assert len(results.cells) == 3 * 3
-    for cell, numbers in results.cells.items():
+@pytest.mark.slow
+def test_small_steps_do_not_settle_and_are_marked(measured):
+    assert len(measured.cells) == 3 * 3
+    for cell, numbers in measured.cells.items():
         # 100 exact steps with h = 0.01 leave 1.01^-100 = 37 % of the way; with h = 1, 2^-100.
         assert numbers["at_equilibrium"] == (cell.step_size >= 1.0)
         assert numbers["at_equilibrium"] == (numbers["converged"] == numbers["trials"])
         assert numbers["most_iterations"] >= numbers["mean_steps"]
-    assert results.cells[AblationCell(0.0, 0.01)]["mean_steps"] == 100
+    assert measured.cells[AblationCell(0.0, 0.01)]["mean_steps"] == 100
 
 
 def test_exactly_the_unsettled_cells_are_hatched(results):
@@ -65,13 +89,23 @@ def test_one_unsettled_trial_marks_its_cell(results):
     assert ablation.parameters_claim(spoilt).verdict == "not testable"
 
 
-def test_shrinkage_grows_with_temperature_and_falls_with_step_size(finished, results):
-    shift = {tuple(cell): own["shift_2"].mean for cell, own in results.cells.items()}
+@pytest.mark.slow
+def test_shrinkage_grows_with_temperature_and_falls_with_step_size(measured):
+    shift = {tuple(cell): own["shift_2"].mean for cell, own in measured.cells.items()}
     assert shift[0.9, 1.0] < shift[0.25, 1.0] < shift[0.0, 1.0] < 0.01
     assert shift[0.9, 1.0] < shift[0.9, 10.0] < 0.01
-    verdicts = {claim.id: claim.verdict for claim in finished[1]}
+    verdicts = {claim.id: claim.verdict for claim in ablation.verdicts(measured)}
     assert verdicts["ablation/cold-limit"] == "reproduced"
     assert verdicts["ablation/small-steps"] == "partly"
+
+
+def test_planted_shrinkage_is_judged(results):
+    verdicts = {claim.id: claim.verdict for claim in ablation.verdicts(results)}
+    # At temperature 0.25 and h = 1 the shift is 0.075, far within a tenth of the sampling error.
+    assert verdicts["ablation/parameters"] == "reproduced"
+    assert verdicts["ablation/cold-limit"] == "reproduced"
+    assert verdicts["ablation/small-steps"] == "partly"
+    assert results.settled[AblationCell(0.9, 1.0)]["shift_2"].mean == pytest.approx(-0.27, abs=0.01)
 
 
 def test_what_the_trials_cannot_tell_is_not_claimed(results):

@@ -10,6 +10,7 @@ README = Path(__file__).parents[2] / "README.md"
 CODE = README.read_text().split("```python\n", 1)[1].split("```", 1)[0]
 
 
+@pytest.mark.slow  # the quick tests run it with its own seed, among all blocks of the pages
 @pytest.mark.parametrize("seed", range(6))
 def test_the_ten_lines_take_the_sure_path(seed, capsys):
     assert "seed=1" in CODE

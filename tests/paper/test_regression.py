@@ -123,6 +123,7 @@ def planted(shift: float, trials: int = 100) -> RegressionResults:
             "truth_2": np.full(trials, truth),
             "range": np.full(trials, 16.0),
             "converged": np.ones(trials, bool),
+            **{name: np.zeros(trials) for name in ("distance_left", "steps", "unsolved")},
         }
     return RegressionResults(ONE, {("five", 50): fits})
 
@@ -156,6 +157,15 @@ def test_unconverged_trials_are_left_out_and_counted():
     assert "99 paired trials" in report.difference_claim(rows, FIVE, "WGF exact").measured
 
 
+def test_figures_show_the_margin_and_every_method():
+    drawn = report.figures(planted(-0.5))
+    assert list(drawn) == ["errors-five", "differences-five"]
+    below = drawn["differences-five"].axes[3]  # second moment, in % of the sampling error 2.58
+    (shown,) = below.containers
+    assert shown[0].get_ydata()[0] == pytest.approx(-100 * 0.5 / 2.58, rel=0.02)
+    assert shown.get_label() == "WGF exact"
+
+
 def test_no_evidence_of_equality_is_no_equality():
     assert report.outcome(False, False) == "undecided"
     assert report.judge(["same", "undecided"])[0] == "partly"
@@ -170,6 +180,7 @@ def finished(tmp_path_factory):
     return out, regression.run(SMALL, out)
 
 
+@pytest.mark.slow
 def test_a_run_leaves_everything_behind(finished):
     out, claims = finished
     store = RunDir.open(out)
@@ -187,6 +198,7 @@ def test_a_run_leaves_everything_behind(finished):
     assert names[-1] == "regression/narrow/sinkhorn"
 
 
+@pytest.mark.slow
 def test_the_entropic_step_shrinks_the_second_moment_of_a_narrow_mixture(finished):
     rows = RunDir.open(finished[0]).read_summary()["accuracy"]
     shift = {

@@ -22,11 +22,13 @@ SMALL = RiskyCliffConfig(
     tolerances=(), engine="serial",
 )  # fmt: skip
 
+WITHOUT_FIGURES = replace(EXPERIMENT, draw=lambda _: {})  # to draw them takes seconds
+
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("risky") / "run"
-    risky_cliff.run(SMALL, out)
+    WITHOUT_FIGURES.run(SMALL, out)
     return out
 
 
@@ -47,7 +49,7 @@ def test_ssd_takes_the_sure_path_and_greedy_at_the_same_tolerance_less_often(res
 def test_everything_is_left_behind(small, results):
     run = RunDir.open(small)
     assert run.complete
-    assert set(run.figures) == set(CAPTIONS["risky-cliff"]) - {"tolerance"}
+    assert set(risky_cliff.figures(results)) == set(CAPTIONS["risky-cliff"]) - {"tolerance"}
     assert EXPERIMENT.config_of(run) == replace(SMALL, engine="local")
     assert run.read_provenance()["seeds"] == [0]
     cell = run.read_summary()["losses"]["wgf-mixture"]["ssd"]
@@ -80,8 +82,7 @@ def test_a_cell_that_is_missing_is_made_again_with_the_same_bytes(small):
     before, claims = path.read_bytes(), read_claims(RunDir.open(small))
     path.unlink()
     (small / "complete.json").unlink()
-    without_figures = replace(EXPERIMENT, draw=lambda _: {})
-    assert tuple(without_figures.run(SMALL, small, existing="resume")) == claims
+    assert tuple(WITHOUT_FIGURES.run(SMALL, small, existing="resume")) == claims
     assert path.read_bytes() == before
     assert (small / "wgf-mixture.ssd.parquet").stat().st_mtime_ns == kept
     with pytest.raises(InputError, match="episodes"):

@@ -90,7 +90,7 @@ def check_particles(xp: Any, z: Array, name: str, min_ndim: int = 1) -> Array:
         raise InputError(f"{name} has shape {tuple(z.shape)}: it needs axes {axes}")
     if z.shape[-1] == 0:
         raise InputError(f"{name} has shape {tuple(z.shape)}: the particle axis (last) is empty")
-    if xp.isdtype(z.dtype, "complex floating"):
+    if not _is_half(z.dtype) and xp.isdtype(z.dtype, "complex floating"):
         raise InputError(f"{name} is complex: returns are real numbers")
     z = as_float(xp, z, name)
     _check_where(xp, xp.isfinite(z), z, name, "is not finite")

@@ -170,8 +170,9 @@ def _as_array(xp: Any, values: Array | float, z: Array, name: str) -> Array:
             array.namespace(**{name: values})  # says what to pass instead
         values = xp.asarray(values, dtype=z.dtype, device=array.device(z))
     array.namespace(z=z, **{name: values})
-    floats = str(values.dtype).split(".")[-1].startswith(("float", "bfloat"))
-    return values if floats else array.as_float(xp, values, name)
+    levels: Any = values  # mypy knows no dtype of an array of any library
+    floats = str(levels.dtype).split(".")[-1].startswith(("float", "bfloat"))
+    return levels if floats else array.as_float(xp, levels, name)
 
 
 def cumulative_cdf(z: Array, alpha: Array | float, *, weights: Array | None = None) -> Array:

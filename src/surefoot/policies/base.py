@@ -225,7 +225,8 @@ def _uniform(key: jax.Array) -> jax.Array:
 
 def _lead(z: jax.Array, usable: jax.Array, action: jax.Array) -> jax.Array:
     """How far the action's `F^-2` rises above all other usable ones where it leads most."""
-    curve = sum(array.partial_sums(jnp, z))
+    high, low = array.partial_sums(jnp, z)
+    curve = high + low
     others = (jnp.arange(z.shape[0]) != action) & usable
     best = jnp.max(jnp.where(others[:, None], curve, -jnp.inf), axis=0)
     lead = jnp.max(curve[action] - best)

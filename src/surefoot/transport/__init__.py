@@ -11,8 +11,8 @@ from surefoot.transport.proximal import (
     proximal_step,
 )
 from surefoot.transport.sinkhorn import (
-    Options,
     Sinkhorn,
+    SinkhornOptions,
     divergence,
     entropic_cost,
     exact_cost,
@@ -32,10 +32,10 @@ __all__ = [
     "Entropic",
     "Exact",
     "Flow",
-    "Options",
     "Potential",
     "ProximalStep",
     "Sinkhorn",
+    "SinkhornOptions",
     "Transport",
     "divergence",
     "entropic_cost",

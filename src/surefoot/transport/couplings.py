@@ -23,7 +23,7 @@ from surefoot.errors import unknown
 from surefoot.transport import sinkhorn as sk
 
 Duals = tuple[jax.Array, ...]
-SORTED = sk.Options(start="sorted")
+SORTED = sk.SinkhornOptions(start="sorted")
 # A sweep moves the potential by this much of its update. Any value below 2 contracts near the
 # solution; 1.5 saves up to a third of the iterations and moves no particle out of order.
 OVERRELAXATION = 1.5
@@ -66,7 +66,7 @@ class Exact(Transport):
 class Entropic(Transport):
     """The paper's transport; it blurs, so the particles shrink towards each other."""
 
-    options: sk.Options = SORTED
+    options: sk.SinkhornOptions = SORTED
 
     def cost(self, z: jax.Array, anchor_z: jax.Array) -> jax.Array:
         return sk.entropic_cost(z, anchor_z, self.options)
@@ -91,7 +91,7 @@ class Entropic(Transport):
 class Debiased(Transport):
     """The Sinkhorn divergence: entropy in the solve, none left in the answer."""
 
-    options: sk.Options = SORTED
+    options: sk.SinkhornOptions = SORTED
 
     def cost(self, z: jax.Array, anchor_z: jax.Array) -> jax.Array:
         return sk.divergence(z, anchor_z, self.options)
@@ -112,14 +112,14 @@ def _relaxed(before: jax.Array, after: jax.Array) -> jax.Array:
     return before + OVERRELAXATION * (after - before)
 
 
-def transport_named(name: str, options: sk.Options | None = None) -> Transport:
+def transport_named(name: str, options: sk.SinkhornOptions | None = None) -> Transport:
     options = SORTED if options is None else options
     options.check()
-    made: dict[str, Transport] = {
+    transports: dict[str, Transport] = {
         "sinkhorn": Entropic(options),
         "divergence": Debiased(options),
         "exact": Exact(),
     }
-    if name not in made:
-        raise unknown("transport", name, made)
-    return made[name]
+    if name not in transports:
+        raise unknown("transport", name, transports)
+    return transports[name]

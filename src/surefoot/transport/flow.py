@@ -9,10 +9,10 @@ import jax.numpy as jnp
 
 from surefoot.core.names import ANNEALING
 from surefoot.core.sorting import network_sort
-from surefoot.transport.couplings import Transport, transport_named
-from surefoot.transport.potentials import Potential, potential_named
-from surefoot.transport.proximal import proximal_loss, proximal_step
-from surefoot.transport.sinkhorn import Options
+from surefoot.transport.couplings import Transport
+from surefoot.transport.potentials import Potential
+from surefoot.transport.proximal import proximal_loss, proximal_step, resolve
+from surefoot.transport.sinkhorn import SinkhornOptions
 
 
 class Flow(NamedTuple):
@@ -53,20 +53,26 @@ def jko_flow(
     **solver_options: Any,
 ) -> Flow:
     """`steps` proximal steps towards a fixed target, each anchored at the one before."""
-    options = Options(temperatures, "sorted", sinkhorn_tolerance)
-    held = transport_named(transport, options) if isinstance(transport, str) else transport
-    drawn = potential_named(potential) if isinstance(potential, str) else potential
+    options = SinkhornOptions(temperatures, "sorted", sinkhorn_tolerance)
+    transport, potential = resolve(transport, potential, options)
     start_z, target_z = network_sort(start_z), network_sort(target_z)
 
     def advance(z: jax.Array, _: None) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         step = proximal_step(
-            z, target_z, step_size, held, drawn, solver, assume_sorted=True, **solver_options
+            z,
+            target_z,
+            step_size,
+            transport,
+            potential,
+            solver,
+            assume_sorted=True,
+            **solver_options,
         )
-        loss = proximal_loss(step.z, z, target_z, step_size, held, drawn)
+        loss = proximal_loss(step.z, z, target_z, step_size, transport, potential)
         return step.z, (step.z, loss, step.converged)
 
     _, (zs, losses, converged) = jax.lax.scan(advance, start_z, None, length=steps)
     path = jnp.concatenate([start_z[None], zs])
-    energy = jax.vmap(lambda z: drawn.value(z, target_z))(path)
-    entropic = jax.vmap(held.self_cost)(path) / (4 * step_size)
+    energy = jax.vmap(lambda z: potential.value(z, target_z))(path)
+    entropic = jax.vmap(transport.self_cost)(path) / (4 * step_size)
     return Flow(path, energy, entropic, losses, converged)

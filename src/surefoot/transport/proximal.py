@@ -30,7 +30,7 @@ from surefoot.core.sorting import merge_sorted_rows, network_sort
 from surefoot.errors import InputError, unknown
 from surefoot.transport.couplings import Exact, Transport, transport_named
 from surefoot.transport.potentials import Potential, potential_named
-from surefoot.transport.sinkhorn import Options
+from surefoot.transport.sinkhorn import SinkhornOptions
 
 
 class ProximalStep(NamedTuple):
@@ -58,9 +58,9 @@ def proximal_loss(
 
     Further axes are a batch: `[N, B]` gives `[B]`, faster than `jax.vmap` over `[B, N]`.
     """
-    options = Options(temperatures, start, sinkhorn_tolerance)
-    held, drawn = _resolve(transport, potential, options)
-    return held.cost(z, anchor_z) + 2 * step_size * drawn.value(z, target_z)
+    options = SinkhornOptions(temperatures, start, sinkhorn_tolerance)
+    transport, potential = resolve(transport, potential, options)
+    return transport.cost(z, anchor_z) + 2 * step_size * potential.value(z, target_z)
 
 
 def proximal_step(
@@ -95,16 +95,18 @@ def proximal_step(
     """
     if not _is_number(step_size) or step_size <= 0:
         raise InputError(f"step_size = {step_size}: the JKO step needs a positive number")
-    held, drawn = _resolve(transport, potential, Options(temperatures, start, sinkhorn_tolerance))
+    transport, potential = resolve(
+        transport, potential, SinkhornOptions(temperatures, start, sinkhorn_tolerance)
+    )
     if not assume_sorted:
         anchor_z, target_z = network_sort(anchor_z), network_sort(target_z)
     if solver == "fixed_point":
         limits = max_iterations or 100, 1e-3 if tolerance is None else tolerance
-        return _fixed_point(anchor_z, target_z, step_size, held, drawn, *limits)
+        return _fixed_point(anchor_z, target_z, step_size, transport, potential, *limits)
     if solver == "gradient":
         rate = 0.5 / (1 + step_size) if gradient_step is None else gradient_step
         limits = max_iterations or 50, 1e-8 if tolerance is None else tolerance
-        return _gradient(anchor_z, target_z, step_size, held, drawn, rate, *limits)
+        return _gradient(anchor_z, target_z, step_size, transport, potential, rate, *limits)
     raise unknown("solver", solver, SOLVERS)
 
 
@@ -112,40 +114,42 @@ def _fixed_point(
     anchor_z: jax.Array,
     target_z: jax.Array,
     step_size: float,
-    held: Transport,
-    drawn: Potential,
+    transport: Transport,
+    potential: Potential,
     max_iterations: int,
     tolerance: float,
 ) -> ProximalStep:
-    first = drawn.implicit(anchor_z, target_z, step_size)  # the exact step, where it starts
-    if isinstance(held, Exact):
+    first = potential.implicit(anchor_z, target_z, step_size)  # the exact step, where it starts
+    if isinstance(transport, Exact):
         zero = jnp.zeros((), anchor_z.dtype)
         return ProximalStep(first, zero, jnp.asarray(1), jnp.asarray(True))
 
     def update(z: jax.Array, duals: tuple[jax.Array, ...]) -> tuple[jax.Array, tuple]:
-        duals, pulled = held.pull(duals, z, anchor_z)
-        moved = drawn.implicit(pulled, target_z, step_size)
-        return moved, held.follow(duals, 2 * (z - pulled), moved - z)
+        duals, pulled = transport.pull(duals, z, anchor_z)
+        moved = potential.implicit(pulled, target_z, step_size)
+        return moved, transport.follow(duals, 2 * (z - pulled), moved - z)
 
     span = _span(anchor_z, target_z)
-    return _iterate(update, first, held.start(first, anchor_z), span, max_iterations, tolerance)
+    return _iterate(
+        update, first, transport.start(first, anchor_z), span, max_iterations, tolerance
+    )
 
 
 def _gradient(
     anchor_z: jax.Array,
     target_z: jax.Array,
     step_size: float,
-    held: Transport,
-    drawn: Potential,
+    transport: Transport,
+    potential: Potential,
     rate: float,
     max_iterations: int,
     tolerance: float,
 ) -> ProximalStep:
-    slope = jax.grad(held.cost)
+    slope = jax.grad(transport.cost)
 
     def update(z: jax.Array, duals: tuple[jax.Array, ...]) -> tuple[jax.Array, tuple]:
         # N dL/dz_i; the loss of Algorithm 2 is a mean, its flow is not.
-        down = z.shape[0] * slope(z, anchor_z) + 2 * step_size * drawn.slope(z, target_z)
+        down = z.shape[0] * slope(z, anchor_z) + 2 * step_size * potential.slope(z, target_z)
         return z - rate * down, duals
 
     return _iterate(update, anchor_z, (), _span(anchor_z, target_z), max_iterations, tolerance)
@@ -194,12 +198,13 @@ def project(values: jax.Array, particles: int, *, sorted_rows: bool = False) -> 
     return pairwise_sum(bins) / bins.shape[-1]
 
 
-def _resolve(
-    transport: str | Transport, potential: str | Potential, options: Options
+def resolve(
+    transport: str | Transport, potential: str | Potential, options: SinkhornOptions
 ) -> tuple[Transport, Potential]:
-    held = transport_named(transport, options) if isinstance(transport, str) else transport
-    drawn = potential_named(potential) if isinstance(potential, str) else potential
-    return held, drawn
+    """Names become the objects they stand for."""
+    if isinstance(transport, str):
+        transport = transport_named(transport, options)
+    return transport, potential_named(potential) if isinstance(potential, str) else potential
 
 
 def _is_number(value: object) -> bool:

@@ -55,13 +55,13 @@ def sinkhorn(
     The cost differentiates by the envelope theorem: the potentials are optimal, so only the
     cost matrix varies. Every other output is differentiated as the program it is.
     """
-    options = Options(temperatures, start, tolerance, max_sweeps)
+    options = SinkhornOptions(temperatures, start, tolerance, max_sweeps)
     options.check()
     a, b = _weights(x_weights, x), _weights(y_weights, y)
     return _solve(options, x, y, a, b)._replace(cost=_cost(options, x, y, a, b))
 
 
-class Options(NamedTuple):
+class SinkhornOptions(NamedTuple):
     """How a solve is run; hashable, so that it can be a static argument."""
 
     temperatures: tuple[float, ...] = ANNEALING
@@ -76,15 +76,15 @@ class Options(NamedTuple):
             raise unknown("start", self.start, STARTS)
 
 
-LETTER = Options()  # Algorithm 3 as the paper has it
+PAPER = SinkhornOptions()  # Algorithm 3 as the paper has it
 
 
-def entropic_cost(x: jax.Array, y: jax.Array, options: Options = LETTER) -> jax.Array:
+def entropic_cost(x: jax.Array, y: jax.Array, options: SinkhornOptions = PAPER) -> jax.Array:
     """`W_beta(x, y)` of equally likely particles, with its envelope gradient."""
     return _cost(options, x, y, _weights(None, x), _weights(None, y))
 
 
-def divergence(x: jax.Array, y: jax.Array, options: Options = LETTER) -> jax.Array:
+def divergence(x: jax.Array, y: jax.Array, options: SinkhornOptions = PAPER) -> jax.Array:
     """Debiased: `W(x, y) - W(x, x) / 2 - W(y, y) / 2`, zero where `x` equals `y`."""
     own = entropic_cost(x, x, options) + entropic_cost(y, y, options)
     return entropic_cost(x, y, options) - own / 2
@@ -168,7 +168,9 @@ def sorted_potential(x: jax.Array, y: jax.Array) -> jax.Array:
     return jnp.concatenate([jnp.zeros_like(x[:1]), jnp.cumsum(rise, axis=0)])
 
 
-def _solve(options: Options, x: jax.Array, y: jax.Array, a: jax.Array, b: jax.Array) -> Sinkhorn:
+def _solve(
+    options: SinkhornOptions, x: jax.Array, y: jax.Array, a: jax.Array, b: jax.Array
+) -> Sinkhorn:
     if options.start == "sorted" and x.shape != y.shape:
         raise InputError(f'start="sorted" needs equally many particles, not {x.shape}, {y.shape}')
     log_a, log_b = jnp.log(a), jnp.log(b)
@@ -203,13 +205,15 @@ def _solve(options: Options, x: jax.Array, y: jax.Array, a: jax.Array, b: jax.Ar
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _cost(options: Options, x: jax.Array, y: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
+def _cost(
+    options: SinkhornOptions, x: jax.Array, y: jax.Array, a: jax.Array, b: jax.Array
+) -> jax.Array:
     options.check()
     return _solve(options, x, y, a, b).cost
 
 
 def _cost_jvp(
-    options: Options, primals: tuple[jax.Array, ...], tangents: tuple[Any, ...]
+    options: SinkhornOptions, primals: tuple[jax.Array, ...], tangents: tuple[Any, ...]
 ) -> tuple[jax.Array, jax.Array]:
     """Envelope theorem: `dW = <P, dC> + <f, da> + <g, db>`."""
     x, y, a, b = primals

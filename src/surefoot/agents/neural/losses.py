@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from surefoot.agents.neural.config import NeuralConfig
 from surefoot.core.losses import quantile_huber_loss
 from surefoot.core.sorting import network_sort
-from surefoot.transport import NAMED_LOSSES, Options, proximal_loss
+from surefoot.transport import NAMED_LOSSES, SinkhornOptions, proximal_loss
 from surefoot.transport.couplings import Transport, transport_named
 from surefoot.transport.potentials import Potential, potential_named
 
@@ -171,7 +171,7 @@ def equal_particles(atoms: jax.Array, probabilities: jax.Array) -> jax.Array:
 def loss_of(config: NeuralConfig) -> Loss:
     if config.loss in NAMED_LOSSES:
         potential, transport = config.proximal
-        held = transport_named(transport, Options(config.temperatures, "sorted"))
+        held = transport_named(transport, SinkhornOptions(config.temperatures, "sorted"))
         return Proximal(config.step_size, held, potential_named(potential))
     if config.loss == "qr":
         return QuantileHuber(config.kappa)
