@@ -52,9 +52,10 @@ class Session:
         self._stack = ExitStack()
         self._asked_at: float | None = None
         self._warned = False
+        self._began = 0  # step at which the episode under way began, as far as it was seen
 
     def __enter__(self) -> Session:
-        keeper = self.checkpoints
+        keeper, self._began = self.checkpoints, self.agent.num_timesteps
         if keeper is not None:
             keeper.open(self.agent.num_timesteps)
             try:
@@ -71,6 +72,8 @@ class Session:
     def between(self) -> None:
         """Between two stretches of steps."""
         keeper = self.checkpoints
+        if self.agent.at_boundary:
+            self._began = self.agent.num_timesteps
         if keeper is not None:
             keeper.complain()
         if asked() is not None:
@@ -78,11 +81,11 @@ class Session:
         if keeper is not None and keeper.due(self.agent.num_timesteps):
             if self.agent.at_boundary:
                 keeper.offer(self.agent.snapshot)
-            elif self._age() > OVERDUE * keeper.every and not self._warned:
+            elif self._lasted() > OVERDUE * keeper.every and not self._warned:
                 self._warned = True
                 warnings.warn(
-                    f"no checkpoint for {self._age()} steps: they are taken between episodes, and "
-                    "this one does not end; give the environment a time limit",
+                    f"no checkpoint for {self._lasted()} steps: they are taken between episodes, "
+                    "and this one does not end; give the environment a time limit",
                     stacklevel=4,
                 )
 
@@ -137,15 +140,13 @@ class Session:
         keeper, step = self.checkpoints, self.agent.num_timesteps
         assert keeper is not None
         keeper.settle()
-        fresh = keeper.last == step or not self.agent.at_boundary
-        if fresh and keeper.last is not None and self._age() <= TOO_LONG * keeper.every:
+        within = not self.agent.at_boundary and self._lasted() <= TOO_LONG * keeper.every
+        if keeper.last is not None and (keeper.last == step or within):
             path = keeper.path_of(keeper.last)
             if path.exists():
                 return path
         return keeper.save(self.agent)
 
-    def _age(self) -> int:
-        """Steps since the newest checkpoint."""
-        assert self.checkpoints is not None
-        last = self.checkpoints.last
-        return self.agent.num_timesteps - (0 if last is None else last)
+    def _lasted(self) -> int:
+        """Steps of the episode under way."""
+        return self.agent.num_timesteps - self._began

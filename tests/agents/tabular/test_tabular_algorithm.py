@@ -5,11 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from surefoot.agents.tabular import TabularConfig, Transition, train_trials
-from surefoot.agents.tabular.algorithm import fit, initial_table, update
+from surefoot.agents.tabular import TabularConfig, Transition, algorithm, train_trials
+from surefoot.agents.tabular.algorithm import fit
 from surefoot.envs import TabularMDP, evaluate_policy, risky_cliff, value_iteration
 from surefoot.errors import InputError
 from surefoot.policies import SSD, Greedy
+
+initial_table = jax.jit(algorithm.initial_table, static_argnums=(0, 1, 2))
+update = jax.jit(algorithm.update, static_argnums=0)
 
 
 def chain(std: float = 0.0) -> TabularMDP:

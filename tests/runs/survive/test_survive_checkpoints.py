@@ -38,6 +38,15 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(name, tmp_path):
         assert logs[0] == logs[1]  # each row once
 
 
+def test_a_disk_that_is_too_slow_for_checkpoints_changes_no_bit(tmp_path, monkeypatch):
+    # Only the first one is written. The run ends within an episode, three periods later.
+    make = survive_child.kinds()["tabular-stepped"]
+    monkeypatch.setattr(Checkpoints, "offer", lambda self, take: False)
+    make().learn(230, checkpoints=Checkpoints(tmp_path, every=EVERY))
+    again = resume(tmp_path)
+    assert digest(again.learn(STEPS - again.num_timesteps)) == digest(make().learn(STEPS))
+
+
 def test_evaluations_and_watched_states_are_logged_once(tmp_path):
     polars = pytest.importorskip("polars")
     keeper = Checkpoints(tmp_path / "checkpoints", every=60, keep=9)

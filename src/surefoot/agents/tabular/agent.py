@@ -241,7 +241,8 @@ class TabularAgent(Agent):
         table: Table = jax.tree.map(jnp.array, from_named(agent.table, arrays, "table", path))
         if old:  # 0.1.0 wrote action 0 where it had not been
             mask = None if agent.mdp is None else agent.mdp.mask
-            best = target_actions(agent.config, table.z, jax.random.key(agent.seed), mask)
+            choose = jax.jit(target_actions, static_argnums=0)
+            best = choose(agent.config, table.z, jax.random.key(agent.seed), mask)
             been = table.visits.any(axis=-1)
             table = table._replace(target_action=jnp.where(been, table.target_action, best))
         if isinstance(agent._learner, SteppedTable):

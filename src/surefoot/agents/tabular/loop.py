@@ -271,7 +271,7 @@ class SteppedTable:
         seen, done = env.env.observation_space, env.env.action_space
         sizes = space_size(seen, "observation_space"), space_size(done, "action_space")
         key_table, self.key = jax.random.split(key)
-        self.table = initial_table(config, *sizes, key_table)
+        self.table = _initial(config, *sizes, key_table)
         self.steps = 0
         self.begin(0)
 
@@ -374,6 +374,9 @@ class SteppedTable:
         self.begun, self.state = bool(tree["begun"]), int(tree["state"])
         self.record, self.tally = np.array(tree["record"]), np.array(tree["tally"])
         self.clock = int(tree["clock"])
+
+
+_initial = jax.jit(initial_table, static_argnums=(0, 1, 2))  # one program, not a hundred
 
 
 @lru_cache(maxsize=32)
