@@ -3,8 +3,8 @@
 `m^ / (sqrt(v^) + eps)` with `m^ = m / c1` and `v^ = v / c2` equals
 `(sqrt(c2) / c1) m / (sqrt(v) + eps sqrt(c2))`: two divisions fewer per parameter than
 `optax.adam`, the same step up to rounding (a test compares them). The state is optax's own. A
-compiled training step (256 x 256, batch 32) took 1.03 times that of 0.1.0 with `optax.adam`, and 1.00
-(wgf) to 1.02 (qr) times with this.
+compiled training step (256 x 256, batch 32) took 1.03 times that of 0.1.0 with `optax.adam`, and
+1.00 (wgf) to 1.02 (qr) times with this.
 """
 
 from __future__ import annotations
