@@ -166,6 +166,7 @@ def test_files_of_the_first_version(tmp_path):
 # --- what it is for ----------------------------------------------------------------------
 
 
+@pytest.mark.slow  # tests/paper has a quick one, of whole runs with each policy
 def test_on_the_risky_cliff_ssd_takes_the_sure_path_and_greedy_less_often():
     # The paths over the top and along the cliff are worth the same; only the latter is random.
     # One table serves both policies: at the fork (row 2, column 0) up is the sure action 0.

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from surefoot.report.page import (
     Badge,
+    DataTable,
     Explorer,
     Figure,
     Folded,
     Note,
     Page,
     Section,
-    Table,
     asset,
     guarded,
     render,
@@ -27,7 +27,7 @@ from surefoot.report.page import (
 EVIL = "<script>alert(1)</script>\"'&<!--{{ 7 * 7 }}{% include 'x' %}"
 EVERYTHING = (
     Note(EVIL),
-    Table((EVIL, EVIL), ((EVIL, Badge(EVIL, "good")), ([EVIL, EVIL], EVIL)), EVIL, EVIL),
+    DataTable((EVIL, EVIL), ((EVIL, Badge(EVIL, "good")), ([EVIL, EVIL], EVIL)), EVIL, EVIL),
     Folded(EVIL, ((EVIL, EVIL),), EVIL),
     Figure(EVIL, EVIL, "data:image/png;base64,AAAA", EVIL),
     Explorer(EVIL, {"header": [EVIL], "sentences": [EVIL]}, EVIL),
@@ -104,7 +104,7 @@ def test_contents_lead_to_what_is_there():
 
 def test_verdicts_differ_without_colour():
     page = page_of(
-        Table(("v",) * 4, ((*(Badge("x", t) for t in ("good", "half", "bad", "none")),),), "T")
+        DataTable(("v",) * 4, ((*(Badge("x", t) for t in ("good", "half", "bad", "none")),),), "T")
     )
     signs = re.findall(r'<span aria-hidden="true">(.)</span>', page)
     assert len(set(signs)) == 4

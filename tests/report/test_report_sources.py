@@ -17,7 +17,7 @@ from surefoot.core.stats import Interval
 from surefoot.errors import InputError
 from surefoot.paper.claims import Claim, write_claims
 from surefoot.report import report
-from surefoot.report.page import Explorer, Figure, Folded, Note, Table
+from surefoot.report.page import DataTable, Explorer, Figure, Folded, Note
 from surefoot.report.sources import page_of
 from surefoot.runs.directory import RunDir
 
@@ -75,7 +75,7 @@ def test_a_fresh_clone_shows_every_claim_and_every_figure(name):
     assert set(figures(page)) == stored
     assert all(f.uri.startswith("data:image/svg+xml,") for f in of_kind(page, Figure))
     claims = json.loads((RESULTS / name / "claims.json").read_text())["claims"]
-    (table,) = of_kind(page, Table)
+    (table,) = of_kind(page, DataTable)
     assert [row[0][0] for row in table.rows] == [claim["id"] for claim in claims]
     assert [row[3].text for row in table.rows] == [claim["verdict"] for claim in claims]
     # What every page ends with.
@@ -150,7 +150,7 @@ def test_a_run_of_0_1_0_shows_what_it_stores(tmp_path):
     (path / "provenance.json").write_text(json.dumps(provenance))
     assert "Written by surefoot 0.1.0" in warnings(path)
     assert figures(path) == ["a-figure"]
-    (table,) = of_kind(path, Table)
+    (table,) = of_kind(path, DataTable)
     assert table.rows[0][2] == ["found", "x 1.00 [0.00, 2.00]"]
     # Without claims and figures there is nothing to show: which version made it is said.
     (path / "claims.json").unlink()
@@ -240,7 +240,7 @@ def compared(tmp_path_factory):
 def test_a_comparison_by_its_file_and_by_its_directory(compared):
     for path in (compared, compared.parent / "out"):
         page = page_of(path)
-        choice, columns, second, first = of_kind(page, Table)
+        choice, columns, second, first = of_kind(page, DataTable)
         assert choice.rows[0][1:] == ("good", "good", "good")
         assert [row[0] for row in columns.rows] == ["good", "bad"]
         assert second.rows[0][3].text == "a dominates b"
@@ -338,7 +338,7 @@ def test_a_sweep(tmp_path):
     (run.path / "results" / "aa.json").write_text('{"curve": [[10, 1], [20, 2]]}')
     page = page_of(run.path)
     assert figures(page) == ["cells", "curves"]
-    cells, failures = of_kind(page, Table)
+    cells, failures = of_kind(page, DataTable)
     assert cells.rows == (("loss qr", "2", "1", "3", "1", "5", "2", ""),)
     assert failures.rows == (("loss=qr seed=2", "it <b>broke</b>"),)
     assert "This run is not finished" in warnings(page)

@@ -8,7 +8,7 @@ from typing import Any
 
 from surefoot.comparison.words import ORDER_TITLES
 from surefoot.errors import InputError
-from surefoot.report.page import Badge, Cell, Figure, Note, Part, Section, Table
+from surefoot.report.page import Badge, Cell, DataTable, Figure, Note, Part, Section
 from surefoot.report.stored import Stored, drawn_uri
 
 SETS = {
@@ -58,16 +58,16 @@ def _parts(content: Mapping[str, Any], figures: list[Any]) -> list[Part]:
     return [*parts, Note(_method(content), "quiet")]
 
 
-def _choice(content: Mapping[str, Any]) -> Table:
+def _choice(content: Mapping[str, Any]) -> DataTable:
     rows = []
     for order in (2, 1):
         sets = content["orders"][str(order)]
         cells = [", ".join(sets[name]) or "none" for name in SETS.values()]
         rows.append((ORDER_TITLES[order], *cells))
-    return Table(("order", *SETS), tuple(rows), "Which columns are left to choose from")
+    return DataTable(("order", *SETS), tuple(rows), "Which columns are left to choose from")
 
 
-def _summaries(content: Mapping[str, Any]) -> Table:
+def _summaries(content: Mapping[str, Any]) -> DataTable:
     levels, rows = list(content["levels"]), []
     for s in content["summaries"]:
         tail = [s["cvar_curve"][levels.index(level)] for level in (0.05, 0.25)]
@@ -75,11 +75,11 @@ def _summaries(content: Mapping[str, Any]) -> Table:
         rows.append((str(s["name"]), f"{s['n']:,}", *(f"{value:.4g}" for value in values)))
     header = ("column", "n", "mean", "deviation", "worst", "CVaR 5 %", "CVaR 25 %", "median",
               "best")  # fmt: skip
-    return Table(header, tuple(rows), "Each column on its own", "In the unit of the returns.",
+    return DataTable(header, tuple(rows), "Each column on its own", "In the unit of the returns.",
                  "numbers")  # fmt: skip
 
 
-def _pairs(content: Mapping[str, Any], order: int) -> Table:
+def _pairs(content: Mapping[str, Any], order: int) -> DataTable:
     header = ["a", "b", "sample shows", "sample supports", "p (a dominates)", "after Holm"]
     header += ["shortfall", "almost-SSD ratio"] if order == 2 else []
     rows = []
@@ -94,7 +94,7 @@ def _pairs(content: Mapping[str, Any], order: int) -> Table:
             cells += [f"{v['violation']:.4g}", f"{v['almost_ratio']:.3g}"]
         rows.append(tuple(cells))
     title, caption = ORDER_TITLES[order].removesuffix(")").split(" (")
-    return Table(
+    return DataTable(
         tuple(header), tuple(rows), f"Pair by pair: {title.lower()}", f"{caption.capitalize()}."
     )
 

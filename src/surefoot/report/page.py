@@ -49,7 +49,7 @@ Cell = str | Badge | Sequence[str]  # a sequence is several lines
 
 
 @dataclass(frozen=True)
-class Table:
+class DataTable:
     """`look` is text, claims (text in fixed columns) or numbers (right-aligned after the first)."""
 
     header: tuple[str, ...]
@@ -91,7 +91,7 @@ class Explorer:
     template: ClassVar[str] = "explorer.html"
 
 
-Part = Note | Table | Folded | Figure | Explorer
+Part = Note | DataTable | Folded | Figure | Explorer
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,17 @@ from surefoot.core.stats import Interval
 from surefoot.errors import InputError
 from surefoot.paper import APART, EXPERIMENTS, caption
 from surefoot.paper.claims import from_json, tally
-from surefoot.report.page import Badge, Figure, Folded, Note, Page, Part, Section, Table, guarded
+from surefoot.report.page import (
+    Badge,
+    DataTable,
+    Figure,
+    Folded,
+    Note,
+    Page,
+    Part,
+    Section,
+    guarded,
+)
 from surefoot.report.stored import Stored
 from surefoot.runs.directory import KINDS
 from surefoot.runs.files import portable_path
@@ -130,7 +140,7 @@ def _overview(runs: list[Stored], sections: list[Section]) -> Section:
         (section.title, section.lead, _outcome(stored))
         for stored, section in zip(runs, sections, strict=True)
     )
-    table = Table(("run", "what it is", "what came out"), rows, "All runs")
+    table = DataTable(("run", "what it is", "what came out"), rows, "All runs")
     return Section("Overview", (table,))
 
 
@@ -168,7 +178,7 @@ def _claims(stored: Stored) -> list[Part]:
          Badge(c.verdict, VERDICTS[c.verdict]), str(c.reason))
         for c in claims
     )  # fmt: skip
-    return [Table(CLAIMS, rows, "Claims", f"{tally(claims)}.", "claims")] if claims else []
+    return [DataTable(CLAIMS, rows, "Claims", f"{tally(claims)}.", "claims")] if claims else []
 
 
 def _explorer(stored: Stored, kind: str, config: Mapping[str, Any]) -> list[Part]:

@@ -27,7 +27,7 @@ from surefoot.report.explorer import (
     explore,
     policies_to_ask,
 )
-from surefoot.report.page import Explorer, Figure, Note, Part, Table, guarded
+from surefoot.report.page import DataTable, Explorer, Figure, Note, Part, guarded
 from surefoot.report.stored import Stored, drawn_uri
 from surefoot.runs.files import read_bytes
 
@@ -239,7 +239,7 @@ def _cells(stored: Stored) -> list[Part]:
     if not cells:
         return [Note("The sweep has no summary yet.", "quiet")]
     rows = tuple((cell_label(c), *(_number(c.get(name)) for name in NUMBERS)) for c in cells)
-    table = Table(("cell", *NUMBERS.values()), rows, "Each cell in numbers", look="numbers")
+    table = DataTable(("cell", *NUMBERS.values()), rows, "Each cell in numbers", look="numbers")
     return [Figure("cells", "Return of each cell", drawn_uri(draw_sweep_cells(cells))), table]
 
 
@@ -269,4 +269,4 @@ def _failures(stored: Stored) -> list[Part]:
         return []
     rows = tuple((str(name), str(why)) for name, why in list(failures.items())[:MOST_FAILURES])
     more = f"The first {MOST_FAILURES} of {len(failures)}." if len(failures) > len(rows) else ""
-    return [Table(("trial", "why it has no result"), rows, "Trials without a result", more)]
+    return [DataTable(("trial", "why it has no result"), rows, "Trials without a result", more)]
