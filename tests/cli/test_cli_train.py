@@ -287,13 +287,17 @@ gym.register("OwnOfTrain-v0", entry_point=Own)
 
 @pytest.mark.slow
 def test_an_environment_of_one_s_own_is_found_by_every_command(tmp_path):
-    """Each command in a process of its own, as the module is not imported there yet."""
+    """Each command in a process of its own, as the module is not imported there yet.
+
+    A run directory imports nothing: whoever typed the module for `train` types it again.
+    """
+    own = "own_of_train:OwnOfTrain-v0"
     (tmp_path / "own_of_train.py").write_text(OWN)
     script = Path(sys.executable).with_name("surefoot")
     for words in (
-        ["train", "own_of_train:OwnOfTrain-v0", "--steps", "50", "--hidden", "4", "--out", "run"],
-        ["evaluate", "run", "--policy", "greedy", "--episodes", "2"],
-        ["explain", "run"],
+        ["train", own, "--steps", "50", "--hidden", "4", "--out", "run"],
+        ["evaluate", "run", "--env", own, "--policy", "greedy", "--episodes", "2"],
+        ["explain", "run", "--env", own],
     ):
         done = subprocess.run(
             [script, *words], cwd=tmp_path, capture_output=True, text=True, check=False
