@@ -20,7 +20,7 @@ import gymnasium
 
 from surefoot import compile_cache
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:  # what a type checker and an editor see; `_HOME` is the same for the interpreter
     from surefoot import envs as mdp

@@ -234,7 +234,7 @@ def _flat(value: Any, where: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict) and {"mean", "low", "high", "n"} <= set(value):
         try:
             yield where, f"{Interval.from_dict(value)}, n = {value['n']}"
-        except Exception:
+        except (InputError, OverflowError):
             yield where, json.dumps(value)
     elif isinstance(value, dict):
         for name, inner in value.items():
