@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from surefoot.agents.neural import NeuralConfig
+from surefoot.agents.neural.config import PAPER, NeuralConfig
 from surefoot.core.stats import mean_interval
 from surefoot.errors import InputError
 from surefoot.paper.claims import Claim
@@ -108,7 +108,8 @@ def _train(config: GymChoicesConfig, task: str, steps: int) -> dict[str, Any]:
     about, every = TASKS[task], steps // EVALUATIONS
     trials = [
         Training(
-            about.env_id, NeuralConfig(particles=2, **setting._asdict()), every * EVALUATIONS,
+            about.env_id, NeuralConfig(particles=2, **PAPER | setting._asdict()),
+            every * EVALUATIONS,
             config.seed + k, about.compiled, eval_every=every,
         )
         for setting in config.settings()

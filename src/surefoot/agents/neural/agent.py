@@ -1,6 +1,6 @@
 """`NeuralAgent`: train on a Gymnasium environment, act, look at return distributions.
 
-agent = NeuralAgent("CartPole-v1", loss="wgf", behaviour=SSD(), seed=0)
+agent = NeuralAgent("CartPole-v1", seed=0)
 agent.learn(50_000, progress=True)
 action = agent.predict(obs)
 z = agent.return_distribution(obs)   # ascending particles [A, N]
@@ -30,7 +30,8 @@ from surefoot.agents.neural.loop import (
 )
 from surefoot.agents.neural.spaces import Spec, spec_of
 from surefoot.agents.neural.step import compiled as compiled_calls
-from surefoot.agents.saving import AgentFile, check_finite
+from surefoot.agents.saving import LAYOUT, AgentFile, check_finite
+from surefoot.agents.scale import initial_scale
 from surefoot.envs.classic import ENVIRONMENTS, EnvState, PureEnv, pure_env_named
 from surefoot.envs.faults import Fault, TrainingEnv, refuse_masks
 from surefoot.errors import InputError
@@ -45,6 +46,7 @@ class _Learned(NamedTuple):
     params: Any
     opt_state: Any
     target_params: Any
+    scale: Any
 
 
 class _Recipe(NamedTuple):
@@ -147,14 +149,16 @@ class NeuralAgent(Agent):
         single = array.ndim == len(self.spec.obs_shape)
         return (array[None] if single else array), single
 
-    def _particles(self, rows: np.ndarray) -> np.ndarray:
-        return np.array(self._calls.particles(self._learner.state.carry.params, rows))
+    def _estimates(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        carry = self._learner.state.carry
+        return np.array(self._calls.estimates(carry.params, carry.scale, rows)), None
 
     def _decide(self, rows: np.ndarray, deterministic: bool) -> Decision:
-        params = self._learner.state.carry.params
+        carry = self._learner.state.carry
+        known = carry.params, carry.scale, rows
         if deterministic:
-            return self._calls.decide(params, rows, self._tie_key)
-        return self._calls.behave(params, rows, self._draw_key(), np.int32(self.num_timesteps))
+            return self._calls.decide(*known, self._tie_key)
+        return self._calls.behave(*known, self._draw_key(), np.int32(self.num_timesteps))
 
     def _ties(self, row: Any) -> tuple[jax.Array, Any]:
         return self._tie_key, None
@@ -165,7 +169,8 @@ class NeuralAgent(Agent):
         check_whole("episodes", episodes, 1)
         key = jax.random.key(self.seed + 10_000 if seed is None else seed)
         run = compiled_rollouts(self.config, self.spec, self.pure, episodes)
-        return np.asarray(run(self._learner.state.carry.params, key), np.float64)
+        carry = self._learner.state.carry
+        return np.asarray(run(carry.params, carry.scale, key), np.float64)
 
     # --- files ---------------------------------------------------------------------------
 
@@ -182,7 +187,7 @@ class NeuralAgent(Agent):
 
     def _learned(self) -> dict[str, Any]:
         carry, target = self._learner.state.carry, self._learner.state.target_params
-        return named(_Learned(carry.params, carry.opt_state, target), "agent")
+        return named(_Learned(carry.params, carry.opt_state, target, carry.scale), "agent")
 
     def _tree(self) -> Any:
         return self._learner.state
@@ -190,19 +195,27 @@ class NeuralAgent(Agent):
     @classmethod
     def from_file(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> Self:
         path, arrays, about = file
+        if about.get("layout") != LAYOUT and isinstance(about.get("config"), dict):
+            # 0.1 had neither an ensemble nor a unit of its own.
+            config = about["config"] | {"ensemble": 0, "reward_scale": 1.0}
+            file = AgentFile(path, arrays, about | {"config": config})
+            arrays = arrays | named(_host(initial_scale(1.0)), "agent.scale")
         recipe = cls._checked(file, env, options)
         like = recipe.like
-        model = _Learned(like.carry.params, like.carry.opt_state, like.target_params)
+        model = _Learned(
+            like.carry.params, like.carry.opt_state, like.target_params, like.carry.scale
+        )
         learned = from_named(model, arrays, "agent", path)
         check_finite(named(learned, "agent"), path)
         agent = cls._built(recipe)
         agent._before_loading = count(about, "num_timesteps", path)
-        params, opt_state, target = jax.tree.map(partial(jnp.array, copy=True), tuple(learned))
+        own = partial(jnp.array, copy=True)
+        params, opt_state, target, scale = jax.tree.map(own, tuple(learned))
         state = agent._learner.state
         # Other draws than those of the run that was saved, from the same seed.
         key = jax.random.fold_in(jax.random.wrap_key_data(state.key), agent._before_loading)
         agent._learner.state = state._replace(
-            carry=state.carry._replace(params=params, opt_state=opt_state),
+            carry=state.carry._replace(params=params, opt_state=opt_state, scale=scale),
             target_params=target,
             key=jax.random.key_data(key),
         )
@@ -250,6 +263,10 @@ class NeuralAgent(Agent):
 def _copy(tree: Any) -> Any:
     """NumPy copies: training donates the originals and writes over them."""
     return jax.tree.map(lambda leaf: np.array(leaf, copy=True), tree)
+
+
+def _host(tree: Any) -> Any:
+    return jax.tree.map(np.asarray, tree)
 
 
 def _pure_of(env: gym.Env[Any, Any]) -> PureEnv:

@@ -31,6 +31,7 @@ from surefoot.agents.neural.step import (
     mix_target,
     step,
 )
+from surefoot.agents.scale import Scale
 from surefoot.envs.classic import EnvState, PureEnv
 from surefoot.envs.faults import Fault, TrainingEnv, fault_from, refuse_masks
 from surefoot.errors import InputError
@@ -97,6 +98,16 @@ def to_device(state: RunState) -> RunState:
     return state._replace(carry=carry, target_params=target, key=key, env=env)
 
 
+def sync(
+    config: NeuralConfig, spec: Spec, target_params: Params, carry: Carry
+) -> tuple[Params, Carry]:
+    """The target network's change, from outside a compiled loop."""
+    target_params, params, scale = compiled(config, spec).sync(
+        target_params, carry.params, carry.scale
+    )
+    return target_params, carry._replace(params=params, scale=scale)
+
+
 # --- stepped -----------------------------------------------------------------------------
 
 
@@ -151,7 +162,7 @@ class SteppedNetwork:
                 done += 1
                 total, length, obs, action = total + float(reward), length + 1, both[2], int(chosen)
                 if done % config.target_period == 0:
-                    target_params = calls.sync(target_params, carry.params)
+                    target_params, carry = sync(config, spec, target_params, carry)
                 if over:
                     ended = Finished(done, number, total, length, loss)
                     total, length, number = 0.0, 0, number + 1
@@ -264,8 +275,8 @@ class CompiledNetwork:
             inner = compiled_stretch(config, spec, env, learn)(inner, state.key, np.int32(length))
             done += length
             if config.target_period > 1 and done % config.target_period == 0:
-                sync = compiled(config, spec).sync
-                inner = inner._replace(target_params=sync(inner.target_params, inner.carry.params))
+                target_params, carry = sync(config, spec, inner.target_params, inner.carry)
+                inner = inner._replace(target_params=target_params, carry=carry)
             record = np.asarray(inner.record)[:length].astype(np.float64)
             more, episode = _episodes(record, episode, done - length)
             ended += more
@@ -324,7 +335,8 @@ def compiled_step(
     else:
         carry, record = step(config, spec, learn, carry, target_params, key, seen)
     if config.target_period == 1:  # Polyak averaging at every step
-        target_params = mix_target(config, target_params, carry.params)
+        target_params, params, scale = mix_target(config, target_params, carry.params, carry.scale)
+        carry = carry._replace(params=params, scale=scale)
     row = jnp.stack([reward, over.astype(jnp.float32), record[LOSS], record[FINITE]])
     action = record[ACTION].astype(jnp.int32)
     return Inner(carry, target_params, after, action, inner.record), row
@@ -367,13 +379,13 @@ def compiled_rollouts(config: NeuralConfig, spec: Spec, env: PureEnv, episodes: 
     """Evaluation episodes side by side, until the last one is over: their returns."""
     decide = compiled(config, spec).decide
 
-    def run(params: Params, key: jax.Array) -> jax.Array:
+    def run(params: Params, scale: Scale, key: jax.Array) -> jax.Array:
         key_start, key_ties = jax.random.split(key)
         start = jax.vmap(env.reset)(jax.random.split(key_start, episodes))
 
         def again(place: Any) -> Any:
             state, total, going = place
-            actions = decide(params, state.x, key_ties).action
+            actions = decide(params, scale, state.x, key_ties).action
             state, _, reward, terminated, truncated = jax.vmap(env.step)(state, actions)
             total = total + jnp.where(going, reward, 0.0)
             return state, total, going & ~(terminated | truncated)

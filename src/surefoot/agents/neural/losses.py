@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +35,8 @@ class Loss(ABC):
 
     anchored: bool = False
     """Whether `value` wants the target network's outputs at the transition's own start."""
+    degree: int = 1
+    """The loss of returns k times as large is k to this power times as large."""
 
     def particles(self, outputs: jax.Array) -> jax.Array:
         """`[..., W]` -> equally likely particles `[..., N]`, in any order."""
@@ -63,6 +66,7 @@ class Proximal(Loss):
     transport: Transport
     potential: Potential
     anchored: bool = True
+    degree: int = 2
 
     def value(
         self,
@@ -109,6 +113,8 @@ class QuantileHuber(Loss):
 class Squared(Loss):
     """Plain DQN: one output per action, the mean."""
 
+    degree: ClassVar[int] = 2
+
     def value(
         self,
         outputs: jax.Array,
@@ -123,6 +129,8 @@ class Squared(Loss):
 @dataclass(frozen=True)
 class Categorical(Loss):
     """Bellemare et al. (2017), Algorithm 1: outputs are logits of equally spaced returns."""
+
+    degree: ClassVar[int] = 0
 
     low: float
     high: float
@@ -172,7 +180,8 @@ def loss_of(config: NeuralConfig) -> Loss:
     if config.loss in NAMED_LOSSES:
         potential, transport = config.proximal
         held = transport_named(transport, SinkhornOptions(config.temperatures, "sorted"))
-        return Proximal(config.step_size, held, potential_named(potential))
+        degree = 2 if potential == "bellman" else 1  # h is in units of return for the energy
+        return Proximal(config.step_size, held, potential_named(potential), degree=degree)
     if config.loss == "qr":
         return QuantileHuber(config.kappa)
     if config.loss == "mse":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from surefoot.agents.tabular.config import TabularConfig
+from surefoot.agents.tabular.config import PAPER, TabularConfig
 from surefoot.envs import CliffGrid, risky_cliff
 from surefoot.envs.finite import TabularMDP
 from surefoot.errors import InputError, unknown
@@ -125,6 +125,7 @@ class RiskyCliffConfig:
             horizon=self.horizon,
             initial_std=self.initial_std,
             behaviour=replace(policy_named(cell.policy), tolerance=cell.tolerance),
+            **PAPER,
         )
         return replace(shared, **LOSSES[cell.loss])
 
