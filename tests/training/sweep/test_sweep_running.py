@@ -35,8 +35,8 @@ def test_table_files_and_intervals_agree_with_the_results(serial):
     records = [json.loads(data) for data in results(out).values()]
     assert len(records) == 6
     row = result.rows[1]
-    assert (row["learning_rate"], row["seeds"], row["failed"]) == (0.5, 3, 0)
-    own = [r for r in records if r["training"]["learning_rate"] == 0.5]
+    assert (row["env.sigma"], row["seeds"], row["failed"]) == (0.5, 3, 0)
+    own = [r for r in records if r["training"]["env_options"] == {"sigma": 0.5}]
     interval = mean_interval([np.mean(r["returns"]) for r in own])
     assert [row[k] for k in ("mean", "low", "high")] == pytest.approx(
         [interval.mean, interval.low, interval.high]
@@ -188,7 +188,7 @@ def test_a_training_is_made_again_from_the_file_of_its_result(serial):
     out, _ = serial
     name, data = sorted(results(out).items())[0]
     stored = json.loads(data)["training"]
-    own = ("env", "steps", "seed", "compiled", "eval_every", "eval_episodes")
+    own = ("env", "steps", "seed", "compiled", "eval_every", "eval_episodes", "env_options")
     config = {f.name: stored[f.name] for f in dataclasses.fields(TabularConfig)}
     again = Training(config=TabularConfig(**config), **{name: stored[name] for name in own})
     assert f"{again.key}.json" == name
