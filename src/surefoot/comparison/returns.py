@@ -72,7 +72,8 @@ def read_returns(
     """Read CSV (also separated by semicolons or tabs) or Parquet; `columns` picks some by name.
 
     The first row of a CSV file names the columns; blanks, NA, NaN and null are missing values. A
-    column of dates or row numbers is recognised, or named by `index`. `missing` is what happens to
+    column of dates or row numbers is recognised, or named by `index` ("none": there is none).
+    `missing` is what happens to
     gaps before the end of a column: `error`, `drop` (each column loses its own) or `pair` (rows in
     which any column has a gap are left out). `prices` turns prices into returns; by default a
     table that looks like prices is refused, and `prices=False` says that it is not.
@@ -139,13 +140,12 @@ def _table(
     if dates is not None and len(dates) != longest:
         raise InputError(f"{raw.name}: {count(len(dates), 'date')} for {count(longest, 'row')}")
     values = {name: _padded(column, longest) for name, column in values.items()}
-    if dates is not None and len(dates) > 1 and dates[0] > dates[-1]:
-        # Rows keep the numbers they have in the file, so that errors name the right one.
-        notes.append("the newest row came first: the order of the rows was turned round")
     for name, column in values.items():
         _check_size(raw, name, column)
-    backwards = dates is not None and len(dates) > 1 and dates[0] > dates[-1]
-    rows = np.arange(longest)[:: -1 if backwards else 1]
+    rows = np.arange(longest)  # their places in the table, which errors name
+    if dates is not None and len(dates) > 1 and dates[0] > dates[-1]:
+        rows = rows[::-1]
+        notes.append("the newest row came first: the order of the rows was turned round")
     values = {name: column[rows] for name, column in values.items()}
     dates = None if dates is None else dates[rows]
     if prices:
@@ -197,6 +197,8 @@ def _index(
     raw: RawTable, columns: Sequence[str] | None, wanted: str | None
 ) -> tuple[str | None, Dates | None, list[str]]:
     """The column that says when or which a row is, its dates, and what to tell of it."""
+    if wanted == "none" and wanted not in raw.columns:
+        return None, None, []
     if wanted is not None and wanted not in raw.columns:
         raise unknown(f"column of {raw.name}", wanted, [each for each in raw.columns if each])
     free = [name for name in raw.columns if columns is None or name not in columns]
@@ -342,7 +344,7 @@ def _refuse_prices(raw: RawTable, values: Columns) -> None:
         raise InputError(
             f"{raw.name}: column {like[0]!r}{more} looks like prices, not returns (all positive, "
             "and no level that it comes back to): --prices (prices=True) turns prices into "
-            "returns, --no-prices (prices=False) takes the values as they are"
+            "returns, --returns (prices=False) takes the values as they are"
         )
 
 
