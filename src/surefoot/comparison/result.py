@@ -118,7 +118,7 @@ class Comparison:
     seed: int
     level: float
     paired: bool
-    trim: float
+    trim: float | None
     returns: Columns = field(repr=False)
     """The samples, in the order they came in."""
     source: str | None = None
