@@ -21,7 +21,8 @@ largest of
 Towards the ends of the support the two curves meet whatever the truth is, and no sample could
 reject there: the range leaves out the `trim` smallest pooled values and, at the first order, the
 `trim` largest. At the second order nothing is lost above (there the curves differ by the means),
-and losses below the range still count at every t of it.
+and losses below the range still count at every t of it. `usual_trim` is 5 % and at least 20
+values, as fewer cannot reject anything at the end of the range, but never more than a quarter.
 
 With `paired` whole rows are drawn instead, which keeps the dependence between the columns
 (returns of the same days, episodes of the same seeds).
@@ -47,8 +48,6 @@ from surefoot.errors import InputError
 
 Array = NDArray[np.float64]
 _CHUNK = 1 << 24  # weights in flight
-TRIM = 0.05
-"""Share of the pooled values left out at an end of the range where dominance is established."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +82,11 @@ class PairTests(NamedTuple):
     """H0 "y dominates x", first order and second."""
 
 
+def usual_trim(size: int) -> float:
+    """Share of so many pooled values that an end of the range leaves out."""
+    return min(0.25, max(0.05, 20 / size))
+
+
 def dominance_test(
     x: Array,
     y: Array,
@@ -92,7 +96,7 @@ def dominance_test(
     seed: int = 0,
     tolerance: float = 0.0,
     paired: bool = False,
-    trim: float = TRIM,
+    trim: float | None = None,
 ) -> DominanceTest:
     """Test "x dominates y at `order`" and its opposite.
 
@@ -117,19 +121,21 @@ def pair_tests(
     seed: int = 0,
     tolerance: float = 0.0,
     paired: bool = False,
-    trim: float = TRIM,
+    trim: float | None = None,
 ) -> PairTests:
     """The four tests of one pair; `tolerance` is that of `fsd_dominates` and `ssd_dominates`.
 
     At the second order it loosens H0 to `D_x <= D_y + tolerance`, which is the same as
     `F^-2_x >= F^-2_y - tolerance` (the two are convex conjugates); at the first order to
-    quantiles of x at most `tolerance` below those of y, so x is shifted by that much.
+    quantiles of x at most `tolerance` below those of y, so x is shifted by that much. `trim` is
+    the share of the pooled values left out at an end of the range (`usual_trim` by default).
     """
     x, y = _sample(x, "x"), _sample(y, "y")
     check_tolerance(tolerance)
     _check(resamples, seed)
     if paired and len(x) != len(y):
         raise InputError(f"paired: x has {len(x)} rows and y has {len(y)}")
+    trim = usual_trim(len(x) + len(y)) if trim is None else trim
     if not 0 <= trim < 0.5:
         raise InputError(f"trim = {trim}: it must be at least 0 and below 0.5")
     draws = (

@@ -93,7 +93,7 @@ class Comparison:
     seed: int
     level: float
     paired: bool
-    trim: float
+    trim: float | None
     returns: Columns = field(repr=False)
     """The samples, in the order they came in."""
     dates: dict[str, Dates] = field(default_factory=dict, repr=False)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.comparison.bootstrap import TRIM, PairTests, pair_tests
+from surefoot.comparison.bootstrap import PairTests, pair_tests
 from surefoot.comparison.result import (
     ORDERS,
     Comparison,
@@ -46,7 +46,7 @@ def compare(
     seed: int = 0,
     level: float = 0.05,
     paired: bool = False,
-    trim: float = TRIM,
+    trim: float | None = None,
     source: str | None = None,
     progress: bool = False,
 ) -> Comparison:
@@ -80,7 +80,7 @@ def compare(
         seed=int(seed),
         level=float(level),
         paired=bool(paired),
-        trim=float(trim),
+        trim=trim,
         returns=table.columns,
         dates=table.dates,
         reading=table.notes,
@@ -102,7 +102,7 @@ def compare_file(
     seed: int = 0,
     level: float = 0.05,
     paired: bool = False,
-    trim: float = TRIM,
+    trim: float | None = None,
     progress: bool = False,
 ) -> Comparison:
     """Compare the columns of a CSV or Parquet file; with `out` save it as a run directory.
@@ -136,7 +136,7 @@ def _all_tests(
     seed: int,
     tolerance: float,
     paired: bool,
-    trim: float,
+    trim: float | None,
     show: bool,
 ) -> dict[tuple[str, str], PairTests]:
     """The tests of every ordered pair.

@@ -175,8 +175,8 @@ def explanation(c: Comparison) -> str:
         f"P-values are those of {c.resamples:,} resamples (seed {c.seed}) after Holm's correction "
         f"over all ordered pairs. At level {c.level:g}, a over b is *contradicted* where the "
         'hypothesis "a dominates b" is rejected (Barrett and Donald, 2003), *established* where '
-        '"a does not dominate b" is rejected (Davidson and Duclos, 2013; all but the outer '
-        f'{c.trim:.0%} of the values), *not contradicted* where "b dominates a" is rejected and '
+        '"a does not dominate b" is rejected (Davidson and Duclos, 2013), on the range '
+        f'of values that the test says, *not contradicted* where "b dominates a" is rejected and '
         '"a dominates b" is not, even without the correction. Otherwise one *cannot tell*.'
     )
 

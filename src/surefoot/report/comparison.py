@@ -111,7 +111,7 @@ def _method(content: Mapping[str, Any]) -> str:
         f"{paired}) after Holm's correction over all ordered pairs. At level "
         f"{content['level']:g}, a over b is contradicted where the hypothesis that a dominates b "
         "is rejected (Barrett and Donald, 2003); established where the hypothesis that it does "
-        f"not is rejected (Davidson and Duclos, 2013; all but the outer {content['trim']:.0%} of "
-        "the values); not contradicted where the reverse is rejected and it is not itself, even "
+        "not is rejected (Davidson and Duclos, 2013, on the range of values in comparison.json); "
+        "not contradicted where the reverse is rejected and it is not itself, even "
         f"without the correction. Otherwise one cannot tell. Tolerance {content['tolerance']:g}."
     )
