@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.comparison.bootstrap import PairTests, pair_tests
+from surefoot.comparison.numerals import Decimal
 from surefoot.comparison.result import (
     ORDERS,
     Comparison,
@@ -24,7 +25,6 @@ from surefoot.comparison.result import (
     Verdict,
     check_directory,
 )
-from surefoot.comparison.numerals import Decimal
 from surefoot.comparison.returns import Columns, Missing, as_table, read_returns
 from surefoot.comparison.summaries import summary_of
 from surefoot.core.array import check_tolerance
@@ -113,9 +113,7 @@ def compare_file(
     if out is not None:
         check_directory(out)
     result = compare(
-        read_returns(
-            path, columns, index=index, missing=missing, prices=prices, decimal=decimal
-        ),
+        read_returns(path, columns, index=index, missing=missing, prices=prices, decimal=decimal),
         tolerance=tolerance,
         resamples=resamples,
         seed=seed,

@@ -24,7 +24,12 @@ UNCORRECTED = "*"
 
 def text(c: Comparison) -> str:
     """For a terminal: tables of the columns, a matrix of verdicts for each order, the sets."""
-    parts = [_title(c), *(f"  {note}" for note in c.reading), "", *align([HEADER, *summary_rows(c)])]
+    parts = [
+        _title(c),
+        *(f"  {note}" for note in c.reading),
+        "",
+        *align([HEADER, *summary_rows(c)]),
+    ]
     if c.has_years:
         parts += ["", "A year", *align([YEAR_HEADER, *year_rows(c)])]
     for order in (2, 1):
@@ -99,10 +104,12 @@ def _legend(c: Comparison) -> list[str]:
         letters = ", ".join(f"{sign} {word}" for word, sign in SIGNS.items())
         letters = letters if len(c.names) <= MANY else "p-values"
         return [f"{letters}; p-values are in `to_frame()`, and in comparison.md of --out."]
-    lines = ["Below each word: p of dominance / p of non-dominance, after Holm's correction. At level "
-             f"{c.level:g}", "contradicted: the first is rejected. established: the second is. not "
-             "contradicted: the reverse is", "contradicted, and dominance is not, even without the "
-             "correction. Else one cannot tell."]  # fmt: skip
+    lines = [
+        "Below each word: p of dominance / p of non-dominance, after Holm's correction; at level "
+        f"{c.level:g}",
+        "contradicted: dominance is rejected; established: non-dominance is; not contradicted: the",
+        "reverse is contradicted, and dominance is not rejected even without the correction.",
+    ]
     stars = any(UNCORRECTED in p_values(v) for v in c.verdicts)
     return lines + ([f"{UNCORRECTED} rejected without the correction."] if stars else [])
 
