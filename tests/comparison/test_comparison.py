@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot.comparison import Comparison, compare, compare_file, read_returns
-from surefoot.comparison.verdicts import _finding
+from surefoot.comparison.bootstrap import DominanceTest
+from surefoot.comparison.result import Verdict
 from surefoot.core.particles import cumulative_cdf, cvar, variance
 from surefoot.core.stats import holm
 from surefoot.errors import InputError
@@ -69,41 +70,48 @@ def test_summary() -> None:
         s.cvar(0.255)
 
 
-def test_what_the_sample_supports() -> None:
+def test_what_is_established() -> None:
     c = drawn()
-    assert c.verdict("sure", "poor").finding == "dominates"
-    assert c.verdict("sure", "poor").supported
-    assert c.dominant(supported=True) == ("sure",)
-    assert c.dominant(1, supported=True) == ()  # sure and wild cross at first order
-    assert c.verdict("sure", "wild", 1).finding == "neither"
-    few = drawn(n=60).verdict("sure", "wild")
-    assert few.test.p_value > 0.05
+    assert c.verdict("sure", "poor").word == "established"
+    assert c.verdict("poor", "sure").word == "contradicted"
+    assert c.verdict("sure", "wild").word == "not contradicted"  # equal means in truth
+    assert c.dominant(established=True) == ()
+    assert c.dominant(1, established=True) == ()  # sure and wild cross at first order
+    assert c.verdict("sure", "wild", 1).word == "contradicted"
+    assert c.verdict("wild", "sure", 1).word == "contradicted"
     for v in c.verdicts:
         back = c.verdict(v.b, v.a, v.order)
-        assert v.reverse_test == back.test
+        assert v.reverse_dominance_p == back.dominance_p
         assert v.relation == MIRROR.get(back.relation, back.relation)
-        assert v.finding == MIRROR.get(back.finding, back.finding)
+        assert {v.word, back.word} != {"established"}
     for order in (1, 2):
         these = [v for v in c.verdicts if v.order == order]
         assert len(these) == 6
-        adjusted = holm([v.test.p_value for v in these])
-        assert [v.adjusted_p for v in these] == pytest.approx(adjusted.tolist())
+        for name in ("dominance_p", "nondominance_p"):
+            adjusted = holm([getattr(v.test, name) for v in these])
+            assert [getattr(v, name) for v in these] == pytest.approx(adjusted.tolist())
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "finding"),
+    ("raw", "dominance", "nondominance", "reverse", "word"),
     [
-        # (p, adjusted) of "a dominates b" and of "b dominates a"
-        ((0.6, 1.0), (0.001, 0.01), "dominates"),
-        ((0.001, 0.01), (0.6, 1.0), "dominated"),
-        ((0.001, 0.01), (0.001, 0.01), "neither"),
-        ((0.6, 1.0), (0.3, 0.6), "undecided"),
-        ((0.6, 1.0), (0.03, 0.09), "undecided"),  # rejected only without the correction
-        ((0.03, 0.09), (0.001, 0.01), "undecided"),  # the correction must not help a
+        (0.6, 1.0, 0.01, 0.01, "established"),
+        (0.6, 1.0, 0.01, 0.20, "established"),
+        (0.001, 0.01, 1.0, 0.01, "contradicted"),
+        (0.001, 0.01, 0.01, 0.01, "contradicted"),  # beyond the range: one contradiction is enough
+        (0.6, 1.0, 0.06, 0.01, "not contradicted"),
+        (0.6, 1.0, 0.06, 0.06, "cannot tell"),
+        (0.03, 0.09, 0.5, 0.01, "cannot tell"),  # the correction must not help a
     ],
 )
-def test_findings(a: tuple, b: tuple, finding: str) -> None:
-    assert _finding(a, b, 0.05) == finding
+def test_words_follow_from_the_p_values(
+    raw: float, dominance: float, nondominance: float, reverse: float, word: str
+) -> None:
+    test = DominanceTest(2, 0.1, raw, 0.5, low=0.0, high=1.0, weakest=0.5, margin=0.1)
+    verdict = Verdict(
+        "a", "b", 2, "dominates", test, dominance, nondominance, reverse, 0.05, 0.0, 0.0
+    )
+    assert verdict.word == word
 
 
 def test_a_pair_does_not_depend_on_the_others() -> None:
@@ -125,8 +133,8 @@ def test_few_values_and_few_resamples_are_noted() -> None:
 def test_words(capsys: pytest.CaptureFixture[str]) -> None:
     c = drawn()
     text = str(c)
-    assert "sure dominates poor\n    the sample supports it" in text
-    assert "dominant, over every other: sure" in text
+    assert "sure dominates poor in the sample\n    sure over poor: established (p of" in text
+    assert "dominant in the sample, over every other: sure" in text
     assert "500 resamples, seed 0, level 0.05" in text
     assert max(map(len, text.splitlines())) <= 110
     odd = compare({"a|b": [1.0, 2.0], "c\nd": [1.0, 3.0]}, resamples=19).to_markdown()

@@ -5,8 +5,9 @@
     print(compare({"careful": careful, "bold": bold}))
     compare_file("returns.csv", out="comparison")
 
-returns: columns of returns, read from files and tables. bootstrap: the test of Barrett and Donald.
-verdicts: `compare`, pair by pair. result: `Comparison` and its run directory. words: it as text.
+returns: columns of returns, read from files and tables. resampling, process, bootstrap: the tests
+of a pair. verdicts: `compare`, pair by pair. result: `Comparison` and its run directory. words:
+it as text.
 """
 
 from surefoot.comparison.bootstrap import DominanceTest, PairTests, dominance_test, pair_tests

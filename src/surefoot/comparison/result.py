@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Relation = Literal["dominates", "dominated", "neither", "equal"]
-Finding = Literal["dominates", "dominated", "neither", "undecided"]
+Word = Literal["established", "not contradicted", "contradicted", "cannot tell"]
 
 LEVELS = np.arange(1, 101) / 100
 """Where the curves are kept: every hundredth share of the worst outcomes."""
@@ -73,24 +73,37 @@ class Verdict:
     order: int
     relation: Relation
     """What the two samples show."""
-    finding: Finding
-    """What they support beyond themselves; `undecided` where they are too few to tell."""
+    test: DominanceTest
+    """a over b, both hypotheses, before any correction."""
+    dominance_p: float
+    """Of H0 "a dominates b", corrected over all ordered pairs of this order."""
+    nondominance_p: float
+    """Of H0 "a does not dominate b", corrected likewise."""
+    reverse_dominance_p: float
+    """Of H0 "b dominates a", corrected likewise."""
+    level: float
     violation: float | None
     """Largest shortfall of `F^-2` of a below that of b (second order only)."""
     almost_ratio: float | None
     """Share of the area between the curves that speaks against a (second order only)."""
-    test: DominanceTest
-    """H0 "a dominates b"."""
-    adjusted_p: float
-    """Its p-value after Holm's correction over all ordered pairs of this order."""
-    reverse_test: DominanceTest
-    """H0 "b dominates a"."""
-    reverse_adjusted_p: float
 
     @property
-    def supported(self) -> bool:
-        """Whether the sample supports the relation it shows; equality never is."""
-        return self.finding == self.relation
+    def word(self) -> Word:
+        """What the samples say of "a dominates b" beyond themselves.
+
+        contradicted: "a dominates b" is rejected.
+        established: "a does not dominate b" is rejected (on the range of the test).
+        not contradicted: "b dominates a" is rejected and "a dominates b" is not, even without the
+            correction, which would only make that easier. No evidence that a dominates.
+        cannot tell: everything else.
+        """
+        if self.dominance_p <= self.level:
+            return "contradicted"
+        if self.nondominance_p <= self.level:
+            return "established"
+        if self.reverse_dominance_p <= self.level < self.test.dominance_p:
+            return "not contradicted"
+        return "cannot tell"
 
 
 @dataclass(frozen=True)
@@ -105,6 +118,7 @@ class Comparison:
     seed: int
     level: float
     paired: bool
+    trim: float | None
     returns: Columns = field(repr=False)
     """The samples, in the order they came in."""
     source: str | None = None
@@ -125,15 +139,15 @@ class Comparison:
                 return verdict
         raise InputError(f"{a!r} cannot be compared with itself")
 
-    def dominant(self, order: int = 2, *, supported: bool = False) -> tuple[str, ...]:
-        """Those that dominate, or equal, every other one; often none.
+    def dominant(self, order: int = 2, *, established: bool = False) -> tuple[str, ...]:
+        """Those that dominate, or equal, every other one in the sample; often none.
 
-        With `supported`: those of which the sample supports that they dominate every other.
+        With `established`: those of which that is established over every other one.
         """
         _check_order(order)
 
         def beats(v: Verdict) -> bool:
-            return v.finding == "dominates" if supported else v.relation in ("dominates", "equal")
+            return v.word == "established" if established else v.relation in ("dominates", "equal")
 
         return self._all_others(order, beats)
 
@@ -164,7 +178,7 @@ class Comparison:
     @property
     def settings(self) -> dict[str, Any]:
         """What the comparison was made with."""
-        names = ("source", "tolerance", "resamples", "seed", "level", "paired")
+        names = ("source", "tolerance", "resamples", "seed", "level", "paired", "trim")
         return {name: getattr(self, name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
@@ -175,11 +189,11 @@ class Comparison:
                 **self.settings,
                 "levels": LEVELS,
                 "summaries": self.summaries,
-                "verdicts": [{**vars(v), "supported": v.supported} for v in self.verdicts],
+                "verdicts": [{**vars(v), "word": v.word} for v in self.verdicts],
                 "orders": {
                     str(order): {
                         "dominant": self.dominant(order),
-                        "supported_dominant": self.dominant(order, supported=True),
+                        "established_dominant": self.dominant(order, established=True),
                         "efficient": self.efficient(order),
                     }
                     for order in ORDERS
@@ -200,7 +214,7 @@ class Comparison:
         return draw_comparison(
             self.returns,
             dominant=self.dominant(),
-            supported=self.dominant(supported=True),
+            established=self.dominant(established=True),
             efficient=self.efficient(),
         )
 
@@ -264,7 +278,7 @@ class Comparison:
                 for s in self.summaries
             },
             "dominant": self.dominant(),
-            "supported_dominant": self.dominant(supported=True),
+            "established_dominant": self.dominant(established=True),
             "efficient": self.efficient(),
             "notes": self.notes,
         }  # fmt: skip

@@ -1,9 +1,9 @@
 """Every pair of return samples compared: what the sample shows, and what it supports.
 
-The relation of a pair is a fact about the two samples. Whether it holds beyond them is a question
-for the test of Barrett and Donald, in both directions: the sample supports "a dominates b" where
-"b dominates a" is rejected, after Holm's correction over all ordered pairs of that order, and
-"a dominates b" is not rejected even without the correction (which would only make that easier).
+The relation of a pair is a fact about the two samples. What holds beyond them is a question for
+tests of two hypotheses, "a dominates b" and "a does not dominate b", in both directions:
+`Verdict.word` is one of four, and says how it follows from their p-values after Holm's correction
+over all ordered pairs of that order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from surefoot.comparison.result import (
     LEVELS,
     ORDERS,
     Comparison,
-    Finding,
     Relation,
     Summary,
     Verdict,
@@ -46,6 +45,7 @@ def compare(
     seed: int = 0,
     level: float = 0.05,
     paired: bool = False,
+    trim: float | None = None,
     source: str | None = None,
     progress: bool = False,
 ) -> Comparison:
@@ -54,7 +54,9 @@ def compare(
     `returns` is a dict of columns, a pandas or polars table, or an array `[rows, columns]` with
     `names`; columns may have different lengths. `tolerance`, in the units of the returns, is what
     dominance forgives. `paired` says that a row holds outcomes of one and the same day, seed or
-    task in every column. Rows are taken to be independent of each other.
+    task in every column. `trim` is the share of the pooled values left out at an end of the range
+    on which dominance can be established (`bootstrap` says why). Rows are taken to be independent
+    of each other.
     """
     check_tolerance(tolerance)
     if not 0 < level < 1:
@@ -65,7 +67,7 @@ def compare(
     if paired and len({len(column) for column in table.values()}) > 1:
         lengths = ", ".join(f"{name}: {len(column)}" for name, column in table.items())
         raise InputError(f"paired: the columns differ in length ({lengths})")
-    tests = _all_tests(table, resamples, seed, tolerance, paired, progress)
+    tests = _all_tests(table, resamples, seed, tolerance, paired, trim, progress)
     ascending = {name: np.sort(column) for name, column in table.items()}
     verdicts = [v for order in ORDERS for v in _verdicts(ascending, tests, order, tolerance, level)]
     return Comparison(
@@ -76,6 +78,7 @@ def compare(
         seed=int(seed),
         level=float(level),
         paired=bool(paired),
+        trim=trim,
         returns=table,
         source=source,
     )
@@ -91,6 +94,7 @@ def compare_file(
     seed: int = 0,
     level: float = 0.05,
     paired: bool = False,
+    trim: float | None = None,
     progress: bool = False,
 ) -> Comparison:
     """Compare the columns of a CSV or Parquet file; with `out` save it as a run directory."""
@@ -103,6 +107,7 @@ def compare_file(
         seed=seed,
         level=level,
         paired=paired,
+        trim=trim,
         source=portable_path(Path(path)),
         progress=progress,
     )
@@ -112,7 +117,13 @@ def compare_file(
 
 
 def _all_tests(
-    table: Columns, resamples: int, seed: int, tolerance: float, paired: bool, show: bool
+    table: Columns,
+    resamples: int,
+    seed: int,
+    tolerance: float,
+    paired: bool,
+    trim: float | None,
+    show: bool,
 ) -> dict[tuple[str, str], PairTests]:
     """The tests of every ordered pair.
 
@@ -127,7 +138,7 @@ def _all_tests(
         for a, b in pairs:
             forward, backward = tests[a, b] = pair_tests(
                 table[a], table[b], resamples=resamples, seed=seed, tolerance=tolerance,
-                paired=paired,
+                paired=paired, trim=trim,
             )  # fmt: skip
             tests[b, a] = PairTests(backward, forward)
             bar.advance()
@@ -148,20 +159,21 @@ def _verdicts(
         (a, b): bool(dominates(table[a], table[b], tolerance, assume_sorted=True)) for a, b in pairs
     }
     test = {pair: tests[pair].forward[order - 1] for pair in pairs}
-    adjusted = dict(zip(pairs, holm([test[pair].p_value for pair in pairs]).tolist(), strict=True))
+    dominance, nondominance = (
+        dict(zip(pairs, holm([getattr(test[pair], name) for pair in pairs]).tolist(), strict=True))
+        for name in ("dominance_p", "nondominance_p")
+    )
     return [
         Verdict(
             *(a, b, order),
             relation=_relation(holds[a, b], holds[b, a]),
-            finding=_finding(
-                (test[a, b].p_value, adjusted[a, b]), (test[b, a].p_value, adjusted[b, a]), level
-            ),
+            test=test[a, b],
+            dominance_p=dominance[a, b],
+            nondominance_p=nondominance[a, b],
+            reverse_dominance_p=dominance[b, a],
+            level=level,
             violation=float(violation(table[a], table[b])) if order == 2 else None,
             almost_ratio=float(almost_ssd_ratio(table[a], table[b])) if order == 2 else None,
-            test=test[a, b],
-            adjusted_p=adjusted[a, b],
-            reverse_test=test[b, a],
-            reverse_adjusted_p=adjusted[b, a],
         )
         for a, b in pairs
     ]
@@ -171,18 +183,6 @@ def _relation(a_over_b: bool, b_over_a: bool) -> Relation:
     if a_over_b:
         return "equal" if b_over_a else "dominates"
     return "dominated" if b_over_a else "neither"
-
-
-def _finding(test: tuple[float, float], reverse: tuple[float, float], level: float) -> Finding:
-    """From the p-value and the adjusted p-value of "a dominates b" and of "b dominates a"."""
-    (p, adjusted), (reverse_p, reverse_adjusted) = test, reverse
-    if adjusted <= level and reverse_adjusted <= level:
-        return "neither"
-    if reverse_adjusted <= level and p > level:
-        return "dominates"
-    if adjusted <= level and reverse_p > level:
-        return "dominated"
-    return "undecided"
 
 
 def _summary(name: str, z: Array) -> Summary:

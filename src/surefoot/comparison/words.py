@@ -32,7 +32,7 @@ def markdown(c: Comparison) -> str:
     rows = [(names[row[0]], *row[1:]) for row in _rows(c)]
     parts = [f"# {_title(c)}", "", *_table([("column", *HEADER[1:]), *rows])]
     for order in (2, 1):
-        header = ["a", "b", "sample shows", "sample supports", "p (a over b)", "after Holm"]
+        header = ["a", "b", "in the sample", "a over b", "p of dominance", "p of non-dominance"]
         header += ["violation", "almost-SSD ratio"] if order == 2 else []
         body = [_cells(v, names) for v in c.verdicts if v.order == order]
         parts += ["", f"## {ORDER_TITLES[order]}", "", *_table([header, *body]), ""]
@@ -59,51 +59,44 @@ def _rows(c: Comparison) -> list[tuple[str, ...]]:
     return rows
 
 
-def _findings(c: Comparison, order: int) -> list[tuple[str, str]]:
-    """Two lines per pair, from the side of the one that dominates."""
-    lines = []
+def _findings(c: Comparison, order: int) -> list[tuple[str, ...]]:
+    """Three lines per pair, from the side of the one that dominates."""
+    lines: list[tuple[str, ...]] = []
     for v in c.verdicts:
         first = c.names.index(v.a) < c.names.index(v.b)
         shown = v.relation == "dominates" or (first and v.relation != "dominated")
         if v.order == order and shown:
-            lines.append((_relation(v, c.tolerance), f"  {_support(v)}: {_p_values(v)}"))
+            both = (f"  {_word(w)}" for w in (v, c.verdict(v.b, v.a, order)))
+            lines.append((_relation(v, c.tolerance), *both))
     return lines
 
 
 def _relation(v: Verdict, tolerance: float) -> str:
     within = f" within the tolerance {tolerance:g}" if tolerance else ""
     if v.relation == "dominates":
-        return f"{v.a} dominates {v.b}{within}"
+        return f"{v.a} dominates {v.b} in the sample{within}"
     if v.relation == "equal":
-        return f"{v.a} and {v.b} are equal{within}"
+        return f"{v.a} and {v.b} are equal in the sample{within}"
     ratio = f" (almost-SSD ratio of {v.a} {v.almost_ratio:.3g})" if v.order == 2 else ""
-    return f"{v.a} and {v.b}: neither dominates{ratio}"
+    return f"{v.a} and {v.b}: neither dominates in the sample{ratio}"
 
 
-def _p_values(v: Verdict) -> str:
-    return f'p("{v.a} dominates") = {v.test.p_value:.3g}, p("{v.b} dominates") = ' + (
-        f"{v.reverse_test.p_value:.3g}"
+def _word(v: Verdict) -> str:
+    return (
+        f"{v.a} over {v.b}: {v.word} (p of dominance {v.dominance_p:.3g}, "
+        f"of non-dominance {v.nondominance_p:.3g})"
     )
-
-
-def _support(v: Verdict) -> str:
-    if v.supported:
-        return "the sample supports it"
-    if v.finding == "undecided":
-        return "the sample is too small to tell"
-    other = {"dominates": f"{v.a} over {v.b}", "dominated": f"{v.b} over {v.a}"}
-    return f"the sample supports {other.get(v.finding, 'that neither dominates')}"
 
 
 def _sets(c: Comparison, order: int) -> list[tuple[str, str]]:
     def listed(names: Sequence[str]) -> str:
         return ", ".join(names) if names else "none"
 
-    supported = c.dominant(order, supported=True)
+    established = c.dominant(order, established=True)
     return [
-        ("dominant, over every other", listed(c.dominant(order))),
-        ("... supported by the sample", listed(supported)),
-        ("efficient, dominated by no other", listed(c.efficient(order))),
+        ("dominant in the sample, over every other", listed(c.dominant(order))),
+        ("... established", listed(established)),
+        ("efficient in the sample, dominated by no other", listed(c.efficient(order))),
     ]
 
 
@@ -113,9 +106,9 @@ def _cells(v: Verdict, names: dict[str, str]) -> list[str]:
         names[v.a],
         names[v.b],
         shown.get(v.relation, v.relation),
-        shown.get(v.finding, v.finding),
-        f"{v.test.p_value:.4g}",
-        f"{v.adjusted_p:.4g}",
+        v.word,
+        f"{v.dominance_p:.4g}",
+        f"{v.nondominance_p:.4g}",
     ]
     if v.violation is not None and v.almost_ratio is not None:
         cells += [f"{v.violation:.4g}", f"{v.almost_ratio:.4g}"]
@@ -124,11 +117,12 @@ def _cells(v: Verdict, names: dict[str, str]) -> list[str]:
 
 def _explanation(c: Comparison) -> str:
     return (
-        'The p-values test the hypothesis "a dominates b" (Barrett and Donald, 2003, recentred '
-        f"bootstrap, {c.resamples:,} resamples, seed {c.seed}): a small one says that a does not. "
-        'The sample supports "a dominates b" where the hypothesis "b dominates a" is rejected '
-        f"at level {c.level:g} after Holm's correction over all ordered pairs, and \"a dominates "
-        'b" is not rejected even without it.'
+        f"P-values are those of {c.resamples:,} resamples (seed {c.seed}) after Holm's correction "
+        f"over all ordered pairs. At level {c.level:g}, a over b is *contradicted* where the "
+        'hypothesis "a dominates b" is rejected (Barrett and Donald, 2003), *established* where '
+        '"a does not dominate b" is rejected (Davidson and Duclos, 2013), on the range '
+        f'of values that the test says, *not contradicted* where "b dominates a" is rejected and '
+        '"a dominates b" is not, even without the correction. Otherwise one *cannot tell*.'
     )
 
 
