@@ -146,7 +146,7 @@ def exact_process(mdp: TabularMDP, gamma: float | Fraction) -> ExactProcess:
     Rewards must be certain once the outcome is known, probabilities must add up to one exactly
     (quarters do, thirds do not), and no state may be met twice in an episode, whatever is done.
     """
-    check_gamma(gamma)
+    check_gamma(float(gamma))
     if np.any(np.asarray(mdp.reward_std) > 0):
         raise InputError("reward_std is not zero: a normal reward has no finite distribution")
     chance, chances = _integers(mdp.probability)
