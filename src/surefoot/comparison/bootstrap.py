@@ -10,39 +10,67 @@ their recentred bootstrap: both samples are drawn anew, each from itself, and
 
     S_j* = sqrt(n m / (n + m)) * sup_t [(D_x* - D_x) - (D_y* - D_y)](t).
 
+Where H0 is not rejected, x need not dominate. Davidson and Duclos (Econometric Reviews 32, 2013)
+take "x does not dominate y" as the null: at some t of a range, D_x(t) >= D_y(t). Its rejection
+leaves nothing but dominance. It is rejected where D_x(t) >= D_y(t) is rejected at every single t
+(an intersection-union test: no correction for their number is needed), so its p-value is the
+largest of
+
+    P*[ (D_y* - D_x*)(t) - (D_y - D_x)(t) >= (D_y - D_x)(t) ].
+
+Towards the ends of the support the two curves meet whatever the truth is, and no sample could
+reject there: the range leaves out the `trim` smallest pooled values and, at the first order, the
+`trim` largest. At the second order nothing is lost above (there the curves differ by the means),
+and losses below the range still count at every t of it. `usual_trim` is 5 % and at least 20
+values, as fewer cannot reject anything at the end of the range, but never more than a quarter.
+
 With `paired` whole rows are drawn instead, which keeps the dependence between the columns
 (returns of the same days, episodes of the same seeds).
 
 `D^(1)` is constant and `D^(2)` linear between the observed values, so the supremum over all t is
 a maximum over the observed values: there is no grid to choose. All resamples of a chunk are
-counted, summed and maximised at once, and one process gives both orders and both directions.
+summed and maximised at once, and one process gives both orders, both directions and both
+hypotheses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.comparison.process import Pair, Tally
+from surefoot.comparison.resampling import Resampling
 from surefoot.core.array import check_tolerance
 from surefoot.errors import InputError
 
 Array = NDArray[np.float64]
-_CHUNK = 1 << 18  # drawn values in flight: larger chunks fall out of the cache (measured)
-_ROUNDING = 1e-12  # what rounding may do to D^(2), relative to the range of the values
+_CHUNK = 1 << 24  # weights in flight
 
 
 @dataclass(frozen=True)
 class DominanceTest:
-    """The test of H0 "x dominates y"; a small p-value says that x does not."""
+    """x over y at one order: both hypotheses, from the same resamples.
+
+    P-values are (1 + how many resamples reach what was seen) / (1 + resamples): never zero.
+    """
 
     order: int
     statistic: float
-    p_value: float
-    """(1 + how many resamples reach the statistic) / (1 + resamples): never zero."""
+    """Of H0 "x dominates y": root of the sample size times the largest shortfall of x."""
+    dominance_p: float
+    """Of H0 "x dominates y"; a small one contradicts it."""
+    nondominance_p: float
+    """Of H0 "x does not dominate y" on the range; a small one establishes dominance there."""
+    low: float
+    high: float
+    """The range of t: all but the ends, where the two curves meet whatever the truth is."""
+    weakest: float
+    """The t of the range at which the evidence for dominance is weakest."""
+    margin: float
+    """`D_y - D_x` there; dominance needs it to be positive."""
 
 
 class PairTests(NamedTuple):
@@ -54,6 +82,11 @@ class PairTests(NamedTuple):
     """H0 "y dominates x", first order and second."""
 
 
+def usual_trim(size: int) -> float:
+    """Share of so many pooled values that an end of the range leaves out."""
+    return min(0.25, max(0.05, 20 / size))
+
+
 def dominance_test(
     x: Array,
     y: Array,
@@ -63,16 +96,20 @@ def dominance_test(
     seed: int = 0,
     tolerance: float = 0.0,
     paired: bool = False,
+    trim: float | None = None,
 ) -> DominanceTest:
-    """Test H0 "x dominates y at `order`" (Barrett and Donald, 2003).
+    """Test "x dominates y at `order`" and its opposite.
 
-    Reject at level 0.05 where the p-value is below 0.05: then x does not dominate. `x` and `y`
+    `dominance_p` below 0.05 contradicts it; `nondominance_p` below 0.05 establishes it. `x` and `y`
     are independent samples, of any lengths, or with `paired` the columns of one table. Rows are
     taken to be independent of each other: of a series with memory the p-values are too small.
     """
     if order not in (1, 2):
         raise InputError(f"order = {order}: dominance is tested at order 1 and 2")
-    tests = pair_tests(x, y, resamples=resamples, seed=seed, tolerance=tolerance, paired=paired)
+    tests = pair_tests(
+        x, y, resamples=resamples, seed=seed, tolerance=tolerance, paired=paired,
+        trim=trim,
+    )  # fmt: skip
     return tests.forward[order - 1]
 
 
@@ -84,127 +121,74 @@ def pair_tests(
     seed: int = 0,
     tolerance: float = 0.0,
     paired: bool = False,
+    trim: float | None = None,
 ) -> PairTests:
     """The four tests of one pair; `tolerance` is that of `fsd_dominates` and `ssd_dominates`.
 
     At the second order it loosens H0 to `D_x <= D_y + tolerance`, which is the same as
     `F^-2_x >= F^-2_y - tolerance` (the two are convex conjugates); at the first order to
-    quantiles of x at most `tolerance` below those of y, so x is shifted by that much.
+    quantiles of x at most `tolerance` below those of y, so x is shifted by that much. `trim` is
+    the share of the pooled values left out at an end of the range (`usual_trim` by default).
     """
     x, y = _sample(x, "x"), _sample(y, "y")
     check_tolerance(tolerance)
     _check(resamples, seed)
     if paired and len(x) != len(y):
         raise InputError(f"paired: x has {len(x)} rows and y has {len(y)}")
-    draws = _Draws(len(x), len(y), resamples, seed, paired)
-    forward, backward = _suprema(x, y, draws)
-    first = forward.first, backward.first
-    if tolerance > 0:  # a shift for each direction, so a support of its own for each
-        first = (
-            _suprema(x + tolerance, y, draws)[0].first,
-            _suprema(x, y + tolerance, draws)[1].first,
-        )
+    trim = usual_trim(len(x) + len(y)) if trim is None else trim
+    if not 0 <= trim < 0.5:
+        raise InputError(f"trim = {trim}: it must be at least 0 and below 0.5")
+    draws = (
+        Resampling(len(x), resamples, seed),
+        Resampling(len(y), resamples, seed, stream=0 if paired else 1),
+    )
+    pair = Pair(x, y, trim)
+    first, second = Tally(pair.first), Tally(pair.second, tolerance)
+    walks: list[tuple[Pair, Tally, Tally | None]] = [(pair, first, second)]
+    if tolerance > 0:  # at the first order a shift for each direction, so a support for each
+        shifted = Pair(x + tolerance, y, trim), Pair(x, y + tolerance, trim)
+        walks += [(moved, Tally(moved.first), None) for moved in shifted]
+    most = max(1, _CHUNK // (len(x) + len(y)))
+    for weights in zip(*(draw.chunks(most) for draw in draws), strict=True):
+        for place, *tallies in walks:
+            for tally in tallies:
+                if tally is not None:
+                    tally.begin(weights[0].shape[1])
+            place.walk(*weights, *tallies)
+    firsts = [walk[1] for walk in walks]
     return PairTests(
-        (_test(1, draws, first[0]), _test(2, draws, forward.second, tolerance)),
-        (_test(1, draws, first[1]), _test(2, draws, backward.second, tolerance)),
+        (_test(firsts[1 if tolerance else 0], 1), _test(second, 1)),
+        (_test(firsts[2 if tolerance else 0], -1), _test(second, -1)),
     )
 
 
-class _Draws(NamedTuple):
-    """Which observations each resample takes: the same ones whenever it is asked."""
-
-    n: int
-    m: int
-    resamples: int
-    seed: int
-    paired: bool
-
-    def chunks(self) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
-        # A stream for each sample: what is drawn does not depend on the size of the chunks.
-        rng_x, rng_y = map(np.random.default_rng, np.random.SeedSequence(self.seed).spawn(2))
-        chunk = max(1, _CHUNK // (self.n + self.m))
-        for start in range(0, self.resamples, chunk):
-            rows = min(chunk, self.resamples - start)
-            from_x = rng_x.integers(self.n, size=(rows, self.n), dtype=np.int32)
-            if self.paired:
-                yield from_x, from_x
-            else:
-                yield from_x, rng_y.integers(self.m, size=(rows, self.m), dtype=np.int32)
-
-
-class _Supremum(NamedTuple):
-    """The largest value of a difference of two curves, in the sample and in each resample."""
-
-    observed: float
-    resampled: Array  # [resamples]
-    slack: float  # what rounding may have done to either
-
-
-class _Direction(NamedTuple):
-    first: _Supremum  # order 1
-    second: _Supremum  # order 2
-
-
-def _suprema(x: Array, y: Array, draws: _Draws) -> tuple[_Direction, _Direction]:
-    """sup [D_x - D_y], then sup [D_y - D_x], each at both orders."""
-    n, m = draws.n, draws.m
-    support, places = np.unique(np.concatenate([x, y]), return_inverse=True)
-    at_x, at_y = places[:n], places[n:]
-    width = np.diff(support)
-    # n m (F_x - F_y) is a whole number: the first order is free of rounding, ties included.
-    base = _difference(at_x[None], at_y[None], n, m, len(support))
-    observed = _extremes(base, width)[..., 0] / (n * m)
-    resampled = np.empty((2, 2, draws.resamples))  # direction, order, resample
-    done = 0
-    for from_x, from_y in draws.chunks():
-        process = _difference(at_x[from_x], at_y[from_y], n, m, len(support)) - base
-        resampled[:, :, done : done + len(process)] = _extremes(process, width)
-        done += len(process)
-    resampled /= n * m
-    slack = _ROUNDING * float(support[-1] - support[0])
-    forward, backward = (
-        _Direction(
-            _Supremum(float(observed[i, 0]), resampled[i, 0], 0.0),
-            _Supremum(float(observed[i, 1]), resampled[i, 1], slack),
-        )
-        for i in range(2)
+def _test(tally: Tally, way: int) -> DominanceTest:
+    """From the processes to the two p-values; `way` is 1 for x over y, -1 for y over x."""
+    curve, resampled = tally.curve, tally.high if way > 0 else -tally.low
+    seen = max(float(np.max(way * curve.values)), 0.0)
+    excess = seen - tally.tolerance
+    excess = excess if excess > curve.slack else min(excess, 0.0)
+    many = 1 + len(resampled)
+    margin = tally.margin[way]
+    reached = tally.reached.get(way)
+    inside = np.flatnonzero(curve.inside)
+    if reached is None:  # somewhere in the range the sample does not dominate
+        opposite = 1.0
+        weakest = inside[np.argmin(margin[inside])] if len(inside) else len(margin) - 1
+    else:
+        weakest = inside[np.argmax(reached[inside] - margin[inside] / (1 + margin[inside].max()))]
+        opposite = (1 + int(reached[weakest])) / many
+    ends = curve.places[inside[[0, -1]]] if len(inside) else curve.places[[-1, -1]]
+    return DominanceTest(
+        curve.order,
+        statistic=curve.root * excess / curve.scale,
+        dominance_p=(1 + int(np.count_nonzero(resampled >= excess - curve.slack))) / many,
+        nondominance_p=opposite,
+        low=float(ends[0]),
+        high=float(ends[1]),
+        weakest=float(curve.places[weakest]),
+        margin=float(margin[weakest]) / curve.scale,
     )
-    return forward, backward
-
-
-def _difference(
-    at_x: NDArray[np.intp], at_y: NDArray[np.intp], n: int, m: int, size: int
-) -> NDArray[np.int64]:
-    """`n m (F_x - F_y)` at every support point, one row per resample; the last column is 0."""
-    rows = len(at_x)
-    offset = (np.arange(rows) * size)[:, None]
-    process = np.bincount((at_x + offset).ravel(), minlength=rows * size)
-    process *= m
-    process -= n * np.bincount((at_y + offset).ravel(), minlength=rows * size)
-    process = process.reshape(rows, size)
-    return np.cumsum(process, axis=1, out=process)
-
-
-def _extremes(process: NDArray[np.int64], width: Array) -> Array:
-    """`[direction, order, row]`: the suprema of the process and of its integral, up and down.
-
-    Left of all values every D is 0, so no supremum is below 0.
-    """
-    out = np.zeros((2, 2, len(process)))
-    out[0, 0], out[1, 0] = process.max(axis=1), -process.min(axis=1)
-    if len(width):
-        integral = process[:, :-1] * width
-        np.cumsum(integral, axis=1, out=integral)
-        out[0, 1], out[1, 1] = integral.max(axis=1), -integral.min(axis=1)
-    return np.maximum(out, 0.0, out=out)
-
-
-def _test(order: int, draws: _Draws, sup: _Supremum, tolerance: float = 0.0) -> DominanceTest:
-    excess = sup.observed - tolerance
-    excess = excess if excess > sup.slack else min(excess, 0.0)
-    reached = int(np.count_nonzero(sup.resampled >= excess - sup.slack))
-    root = float(np.sqrt(draws.n * draws.m / (draws.n + draws.m)))
-    return DominanceTest(order, root * excess, (1 + reached) / (1 + draws.resamples))
 
 
 def _sample(x: Array, name: str) -> Array:
