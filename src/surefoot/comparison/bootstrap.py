@@ -114,7 +114,7 @@ class TestSettings:
     def __post_init__(self) -> None:
         check_tolerance(self.tolerance)
         if not isinstance(self.resamples, int | np.integer) or self.resamples < 19:
-            raise InputError(f"resamples = {self.resamples}: a test at level 0.05 needs at least 19")
+            raise InputError(f"resamples = {self.resamples}: a test at level 0.05 needs 19 or more")
         if not isinstance(self.seed, int | np.integer) or self.seed < 0:
             raise InputError(f"seed = {self.seed}: it must be a whole number that is not negative")
         if self.trim is not None and not 0 <= self.trim < 0.5:
@@ -142,9 +142,7 @@ def dominance_test(
     return pair_tests(x, y, dependence=dependence, **settings).forward[order - 1]
 
 
-def pair_tests(
-    x: Array, y: Array, *, dependence: str | int = "auto", **settings: Any
-) -> PairTests:
+def pair_tests(x: Array, y: Array, *, dependence: str | int = "auto", **settings: Any) -> PairTests:
     """The tests of one pair: both orders, both directions, both hypotheses."""
     chosen = TestSettings(**settings)
     x, y = _sample(x, "x"), _sample(y, "y")

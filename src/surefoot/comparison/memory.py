@@ -109,7 +109,7 @@ def block_length(x: Array, blocks: Blocks = "circular") -> float:
         return 1.0
     rho = np.abs(covariance / covariance[0])
     small = rho < 2 * np.sqrt(np.log10(n) / n)
-    # The first lag from which on `run` correlations are insignificant, as all implementations count.
+    # The first lag from which on `run` correlations are small, as all implementations count it.
     quiet = (lag for lag in range(1, most - run + 2) if small[lag : lag + run].all())
     window = min(2 * next(quiet, most), most)
     lag = np.arange(1, window + 1)
