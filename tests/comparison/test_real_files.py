@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.comparison import compare, compare_file, read_returns, write_returns
+from surefoot.comparison import compare, read_returns, write_returns
 from surefoot.comparison.dates import dates_of, rows_per_year
 from surefoot.comparison.numerals import read_numerals
 from surefoot.comparison.prices import UnitRoot, looks_like_prices, returns_of, unit_root
@@ -95,7 +95,9 @@ def test_bad_dates(tmp_path: Path, rows: tuple[str, ...], place: str, complaint:
 
 def test_numbers_under_the_name_of_a_date_are_not_compared(tmp_path: Path) -> None:
     path = written(tmp_path, "date,a,b\n43861,1,2\n43890,3,4\n")  # a spreadsheet's days
-    with pytest.raises(InputError, match=r"row 2, column 'date' holds '43861', which is not a date"):
+    with pytest.raises(
+        InputError, match=r"row 2, column 'date' holds '43861', which is not a date"
+    ):
         read_returns(path)
     assert list(read_returns(path, index="date")) == ["a", "b"]
 

@@ -15,7 +15,6 @@ from surefoot.comparison import compare, read_returns
 from surefoot.comparison.returns import as_table
 from surefoot.errors import InputError
 
-
 DAYS = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[D]")
 
 

@@ -88,7 +88,7 @@ def rows_per_year(dates: Dates) -> float | None:
 def span(dates: Dates) -> str:
     """From the first to the last, in days where nothing is within a day."""
     unit = "D" if (dates == dates.astype("M8[D]")).all() else "m"
-    return " to ".join(str(np.datetime_as_string(d, unit)) for d in (dates[0], dates[-1]))
+    return " to ".join(str(date.astype(f"M8[{unit}]")) for date in (dates[0], dates[-1]))
 
 
 def _all(cells: Sequence[str], read: Callable[[str], datetime | None], place: Place) -> Dates:
@@ -133,7 +133,9 @@ def _one_way(cells: Sequence[str], formats: Sequence[str], place: Place) -> Date
         raise InputError(f"{place(at)} holds {cells[at]!r}, which is not a date like {cells[0]!r}")
     first, *others = good.values()
     if others and others[0] != first:
-        at = next(i for i, pair in enumerate(zip(first, others[0], strict=True)) if pair[0] != pair[1])
+        at = next(
+            i for i, pair in enumerate(zip(first, others[0], strict=True)) if pair[0] != pair[1]
+        )
         raise InputError(
             f"{place(at)} holds {cells[at]!r}, which may be {first[at]:%d %B} or "
             f"{others[0][at]:%d %B}: write dates as YYYY-MM-DD"

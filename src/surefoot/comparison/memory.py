@@ -54,6 +54,8 @@ class Memory:
 
 def look(x: Array, blocks: Blocks = "circular") -> Memory:
     """Test a column for serial correlation, of its values and of its squares."""
+    largest = float(np.max(np.abs(x)))
+    x = x / largest if largest > 0 else x  # correlation has no unit, and squares may overflow
     squares = (x - x.mean()) ** 2
     p_values = [ljung_box(z) for z in (x, squares)]
     lengths = [

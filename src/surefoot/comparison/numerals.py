@@ -23,13 +23,14 @@ Place = Callable[[int, str], str]  # what an error calls a row of a column
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "#n/a"})
 SIGNS = {"point": ".", "comma": ","}
 _SPACES = " \u00a0\u202f"  # also those that keep a number on one line
+_MARKS = f"'\u2019{_SPACES}"  # thousands separators of either convention
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
 
 
 def _pattern(decimal: str) -> re.Pattern[str]:
     """Digits with one decimal sign, or groups of three before it; a group never begins with 0."""
     other = {".": ",", ",": "."}[decimal]
-    groups = rf"[1-9]\d{{0,2}}(?P<sep>[{other}'’{_SPACES}])\d{{3}}(?:(?P=sep)\d{{3}})*"
+    groups = rf"[1-9]\d{{0,2}}(?P<sep>[{other}{_MARKS}])\d{{3}}(?:(?P=sep)\d{{3}})*"
     point = re.escape(decimal)
     return re.compile(
         rf"[+-]?(?:{groups}(?:{point}\d*)?"
@@ -113,7 +114,7 @@ def _value(body: str, sign: str) -> float | None:
     if not _PATTERNS[sign].fullmatch(body):
         return None
     other = {".": ",", ",": "."}[sign]
-    return float(re.sub(rf"[{other}'’{_SPACES}]", "", body).replace(",", "."))
+    return float(re.sub(rf"[{other}{_MARKS}]", "", body).replace(",", "."))
 
 
 def _decimal_sign(bodies: Mapping[str, list[str]], cells: Mapping[str, Cells], place: Place) -> str:
@@ -123,7 +124,7 @@ def _decimal_sign(bodies: Mapping[str, list[str]], cells: Mapping[str, Cells], p
     for name, own in bodies.items():
         for at, body in enumerate(own):
             point, comma = _value(body, "."), _value(body, ",")
-            if point is None and comma is None or not body or point == comma:
+            if (point is None and comma is None) or not body or point == comma:
                 continue
             where = f"{place(at, name)} holds {_shown(cells[name][at])}"
             if point is None or comma is None:

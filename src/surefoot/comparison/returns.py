@@ -13,6 +13,7 @@ import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
@@ -204,7 +205,7 @@ def _index(
     free = [name for name in raw.columns if columns is None or name not in columns]
     marked = wanted if wanted is not None else raw.index
     for name in free if marked is None else [marked]:
-        dates = dates_of(_cells(raw, name), name, lambda at, name=name: raw.cell(at, name))
+        dates = dates_of(_cells(raw, name), name, partial(raw.cell, column=name))
         if dates is not None:
             rate = rows_per_year(np.sort(dates))
             per_year = f", {rate:.4g} rows a year" if rate else ""
@@ -369,9 +370,7 @@ def _kept_rows(
     return kept
 
 
-def _gap_notes(
-    values: Columns, kept: dict[str, NDArray[np.intp]], missing: Missing
-) -> list[str]:
+def _gap_notes(values: Columns, kept: dict[str, NDArray[np.intp]], missing: Missing) -> list[str]:
     gaps = {name: int(np.isnan(column).sum()) for name, column in values.items()}
     if missing == "error" or not any(gaps.values()):
         return []

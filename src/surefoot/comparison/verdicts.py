@@ -18,6 +18,7 @@ import numpy as np
 
 from surefoot.comparison.bootstrap import PairTests, TestSettings, tests_of_pair
 from surefoot.comparison.memory import Blocks, Memory, memory_of
+from surefoot.comparison.numerals import Decimal
 from surefoot.comparison.result import (
     ORDERS,
     Comparison,
@@ -25,7 +26,6 @@ from surefoot.comparison.result import (
     Verdict,
     check_directory,
 )
-from surefoot.comparison.numerals import Decimal
 from surefoot.comparison.returns import Columns, Missing, as_table, read_returns
 from surefoot.comparison.summaries import summary_of
 from surefoot.core.dominance import almost_ssd_ratio, fsd_dominates, ssd_dominates, violation

@@ -104,10 +104,12 @@ def _legend(c: Comparison) -> list[str]:
         letters = ", ".join(f"{sign} {word}" for word, sign in SIGNS.items())
         letters = letters if len(c.names) <= MANY else "p-values"
         return [f"{letters}; p-values are in `to_frame()`, and in comparison.md of --out."]
-    lines = ["Below each word: p of dominance / p of non-dominance, after Holm's correction. At level "
-             f"{c.level:g}", "contradicted: the first is rejected. established: the second is. not "
-             "contradicted: the reverse is", "contradicted, and dominance is not, even without the "
-             "correction. Else one cannot tell."]  # fmt: skip
+    lines = [
+        "Below each word: p of dominance / p of non-dominance, after Holm's correction; at level "
+        f"{c.level:g}",
+        "contradicted: dominance is rejected; established: non-dominance is; not contradicted: the",
+        "reverse is contradicted, and dominance is not rejected even without the correction.",
+    ]
     stars = any(UNCORRECTED in p_values(v) for v in c.verdicts)
     return lines + ([f"{UNCORRECTED} rejected without the correction."] if stars else [])
 
