@@ -68,8 +68,9 @@ def compare_cells(values: Mapping[str, Mapping[int, float]]) -> Comparison | Non
     )  # a correction over all pairs must leave some
     source = f"the cells, {len(seeds)} seeds each"
     return compare(
-        columns, paired=True, prices=False, resamples=resamples, level=LEVEL, source=source
-    )
+        columns, paired=True, dependence="none", prices=False, resamples=resamples, level=LEVEL,
+        source=source,
+    )  # fmt: skip
 
 
 def to_csv(rows: Sequence[dict[str, Any]]) -> bytes:
