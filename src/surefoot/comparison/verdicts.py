@@ -58,10 +58,10 @@ def compare(
     `names`; columns may have different lengths. `missing` and `prices` say what becomes of gaps and
     of prices, as in `read_returns`. `tolerance`, in the units of the returns, is what
     dominance forgives. `paired` says that a row holds outcomes of one and the same day, seed or
-    task in every column, and is taken to be so where all columns have the same rows. `dependence` says
-    whether rows depend on those before: "auto" looks at each column, "none", or the length of the
-    blocks to draw. `trim` is the share of the pooled values left out at an end of the range on
-    which dominance can be established (`bootstrap` says why).
+    task in every column, and is taken to be so where all columns have the same rows.
+    `dependence` says whether rows depend on those before: "auto" looks at each column, "none", or
+    the length of the blocks to draw. `trim` is the share of the pooled values left out at an end
+    of the range on which dominance can be established (`bootstrap` says why).
     """
     if not 0 < level < 1:
         raise InputError(f"level = {level}: it must lie between 0 and 1")
