@@ -68,7 +68,7 @@ def blurred(z: np.ndarray, temperature: float) -> np.ndarray:
     return plan @ z
 
 
-@pytest.mark.parametrize("step_size", [0.5, 10.0])
+@pytest.mark.parametrize("step_size", [0.5, 1.0, 10.0])
 def test_the_entropic_flow_ends_where_blur_and_pull_balance(step_size):
     # Equilibrium of the JKO step: z - blurred(z) = h (T - z), by an independent Sinkhorn.
     start, target = np.linspace(-1, 1, 4)[None], np.array([[-1.0, -0.6, 0.3, 1.0]])

@@ -57,7 +57,7 @@ def test_table_files_and_intervals_agree_with_the_results(serial):
 def test_cells_are_compared_pair_by_pair_of_seeds(serial):
     out, result = serial
     c = result.comparison
-    assert c.names == ("learning_rate=0.1", "learning_rate=0.5")
+    assert c.names == ("env.sigma=0.001", "env.sigma=0.5")
     assert c.paired
     assert [s.n for s in c.summaries] == [3, 3]
     assert [s.mean for s in c.summaries] == pytest.approx([row["mean"] for row in result.rows])
@@ -67,7 +67,7 @@ def test_cells_are_compared_pair_by_pair_of_seeds(serial):
     # the table can be compared again by hand, its seeds are not taken for returns
     table = read_returns(out / "returns.csv")
     assert list(table) == list(c.names)
-    np.testing.assert_array_equal(table["learning_rate=0.5"], c.returns["learning_rate=0.5"])
+    np.testing.assert_array_equal(table["env.sigma=0.5"], c.returns["env.sigma=0.5"])
 
 
 def test_verdicts_between_cells():
