@@ -243,8 +243,8 @@ def test_a_comparison_by_its_file_and_by_its_directory(compared):
         choice, columns, second, first = of_kind(page, DataTable)
         assert choice.rows[0][1:] == ("good", "good", "good")
         assert [row[0] for row in columns.rows] == ["good", "bad"]
-        assert second.rows[0][3].text == "a dominates b"
-        assert second.rows[1][3].text == "b dominates a"
+        assert second.rows[0][3].text == "established"
+        assert second.rows[1][3].text == "contradicted"
         assert len(second.header) == len(first.header) + 2
         assert figures(page) == ["comparison"]
 

@@ -12,16 +12,21 @@ from surefoot.report.page import Badge, Cell, DataTable, Figure, Note, Part, Sec
 from surefoot.report.stored import Stored, drawn_uri
 
 SETS = {
-    "dominates every other": "dominant",
-    "supported by the sample": "supported_dominant",
-    "dominated by none": "efficient",
+    "dominates every other in the sample": "dominant",
+    "established": "established_dominant",
+    "dominated by none in the sample": "efficient",
 }
 RELATIONS = {
-    "dominates": ("a dominates b", "good"),
-    "dominated": ("b dominates a", "bad"),
-    "undecided": ("undecided", "half"),
-    "neither": ("neither dominates", "none"),
-    "equal": ("equal", "none"),
+    "dominates": "a dominates b",
+    "dominated": "b dominates a",
+    "neither": "neither dominates",
+    "equal": "equal",
+}
+WORDS = {
+    "established": "good",
+    "not contradicted": "half",
+    "contradicted": "bad",
+    "cannot tell": "none",
 }
 
 
@@ -34,7 +39,7 @@ def file_section(path: Path) -> Section:
     figure = draw_comparison(
         result.returns,
         dominant=result.dominant(),
-        supported=result.dominant(supported=True),
+        established=result.dominant(established=True),
         efficient=result.efficient(),
     )
     drawn = Figure("comparison", "Distributions compared", drawn_uri(figure))
@@ -80,16 +85,16 @@ def _summaries(content: Mapping[str, Any]) -> DataTable:
 
 
 def _pairs(content: Mapping[str, Any], order: int) -> DataTable:
-    header = ["a", "b", "sample shows", "sample supports", "p (a dominates)", "after Holm"]
+    header = ["a", "b", "in the sample", "a over b", "p of dominance", "p of non-dominance"]
     header += ["shortfall", "almost-SSD ratio"] if order == 2 else []
     rows = []
     for v in content["verdicts"]:
         if v["order"] != order:
             continue
-        shown, _ = RELATIONS.get(v["relation"], (v["relation"], "none"))
+        shown = RELATIONS.get(v["relation"], v["relation"])
         cells: list[Cell] = [str(v["a"]), str(v["b"]), str(shown)]
-        cells.append(Badge(*RELATIONS.get(v["finding"], (str(v["finding"]), "none"))))
-        cells += [f"{v['test']['p_value']:.3g}", f"{v['adjusted_p']:.3g}"]
+        cells.append(Badge(str(v["word"]), WORDS[v["word"]]))
+        cells += [f"{v['dominance_p']:.3g}", f"{v['nondominance_p']:.3g}"]
         if order == 2:
             cells += [f"{v['violation']:.4g}", f"{v['almost_ratio']:.3g}"]
         rows.append(tuple(cells))
@@ -102,9 +107,11 @@ def _pairs(content: Mapping[str, Any], order: int) -> DataTable:
 def _method(content: Mapping[str, Any]) -> str:
     paired = ", rows paired" if content["paired"] else ""
     return (
-        "The p-values test the hypothesis that a dominates b (Barrett and Donald, 2003, recentred "
-        f"bootstrap, {content['resamples']:,} resamples, seed {content['seed']}{paired}): a small "
-        "one says that a does not. A dominance is supported where the reverse is rejected at level "
-        f"{content['level']:g} after Holm's correction over all ordered pairs and it is not "
-        f"itself. Tolerance {content['tolerance']:g}."
+        f"P-values are those of {content['resamples']:,} resamples (seed {content['seed']}"
+        f"{paired}) after Holm's correction over all ordered pairs. At level "
+        f"{content['level']:g}, a over b is contradicted where the hypothesis that a dominates b "
+        "is rejected (Barrett and Donald, 2003); established where the hypothesis that it does "
+        "not is rejected (Davidson and Duclos, 2013, on the range of values in comparison.json); "
+        "not contradicted where the reverse is rejected and it is not itself, even "
+        f"without the correction. Otherwise one cannot tell. Tolerance {content['tolerance']:g}."
     )
