@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from surefoot.errors import InputError, RunError
+from surefoot.errors import InputError, RunError, at_least
 from surefoot.runs.files import Lock, atomic_write, discard_temporaries, lock_directory
 from surefoot.runs.format import encode, read_agent
 
@@ -64,9 +64,7 @@ class Checkpoints:
         *,
         hint: str | None = None,
     ) -> None:
-        for name, value in (("every", every), ("keep", keep)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"checkpoints: {name} = {value!r}, it must be a whole number >= 1")
+        at_least(1, every=every, keep=keep)
         self.directory, self.every, self.keep, self.hint = Path(directory), every, keep, hint
         self._lock: Lock | None = None
         self._thread: threading.Thread | None = None

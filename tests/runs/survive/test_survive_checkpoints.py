@@ -100,7 +100,7 @@ def test_another_run_does_not_mix_with_what_is_there(tmp_path):
     for wrong in ({"every": 0}, {"keep": 0}, {"every": 1.5}):
         with pytest.raises(InputError, match="it must be a whole number"):
             Checkpoints(tmp_path, **wrong)
-    with pytest.raises(InputError, match="give Checkpoints"):
+    with pytest.raises(InputError, match="pass Checkpoints"):
         make().learn(10, checkpoints=str(tmp_path))
 
 
@@ -195,7 +195,7 @@ def test_a_run_goes_on_between_episodes_bit_for_bit(kind, tmp_path):
         assert again.at_boundary
         assert same(again.learn(400 - again.num_timesteps), whole)
     if kind == "growing":
-        with pytest.raises(InputError, match="does not say how to make its environment: give env="):
+        with pytest.raises(InputError, match="does not say how to make its environment: pass env="):
             resume(tmp_path)
         with pytest.raises(InputError, match=r"holds the memory of Growing; .* none keep one"):
             sf.NeuralAgent.resume(tmp_path, Walker())
@@ -234,7 +234,7 @@ def test_a_run_in_a_process_of_ones_own(tmp_path):
     assert digest(again.learn(70)) == digest(whole)
     with pytest.raises(InputError, match="another process"):
         sf.TabularAgent.resume(tmp_path, risky_cliff(sigma=0.5))
-    with pytest.raises(InputError, match="give env="):
+    with pytest.raises(InputError, match="pass env="):
         resume(tmp_path)
 
 

@@ -1,7 +1,7 @@
 """Results of a sweep on disk: one file per training, written once, never overwritten.
 
-OUT/results/KEY.json   what a training gave; the first one to arrive stays
-OUT/failed/KEY.json    why a training gave nothing; goes when it succeeds later
+OUT/results/KEY.json   the result of a training; the first one to arrive stays
+OUT/failed/KEY.json    why a training has no result; goes when it succeeds later
 """
 
 from __future__ import annotations
