@@ -23,7 +23,7 @@ from surefoot.core.particles import (
     variance,
 )
 from surefoot.core.stats import Interval
-from surefoot.errors import InputError
+from surefoot.errors import at_least
 from surefoot.paper.claims import Claim
 from surefoot.paper.experiment import Experiment, Tables
 from surefoot.plots import curve, dispersion, label, legend, new_figure, styles
@@ -70,8 +70,7 @@ class TheoryConfig:
     """Particles of each random set."""
 
     def __post_init__(self) -> None:
-        if self.trials < 2 or self.particles < 2:
-            raise InputError("trials and particles must be at least 2")
+        at_least(2, trials=self.trials, particles=self.particles)
 
 
 # --- the checks --------------------------------------------------------------------------
@@ -83,8 +82,7 @@ def measure(config: TheoryConfig, tables: Tables) -> None:
 
 
 def read(_: TheoryConfig, tables: Tables) -> dict[str, np.ndarray]:
-    table = tables["results"]
-    return {name: table[name].to_numpy() for name in table.columns}
+    return tables["results"]
 
 
 def summary(table: dict[str, np.ndarray]) -> dict[str, Any]:

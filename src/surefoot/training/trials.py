@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,14 +21,7 @@ class TrainingResult:
     training: Training
     steps: np.ndarray  # [E] environment steps at each evaluation
     returns: np.ndarray  # [E, episodes] of the evaluation policy
-    episode_steps: np.ndarray  # when the training episodes ended
-    episode_returns: np.ndarray
-    cpu_seconds: float  # of the process while it trained, evaluation included
-
-    def score(self, share: float = 0.2) -> float:
-        """Mean return over the last `share` of the evaluations."""
-        last = max(1, round(share * len(self.steps)))
-        return float(self.returns[-last:].mean())
+    episode_returns: np.ndarray  # of the training episodes
 
     def record(self) -> dict[str, Any]:
         """What a sweep stores: nothing that differs between two runs of the same training."""
@@ -48,12 +40,11 @@ def run_training(training: Training, steps_done: np.ndarray | None = None) -> Tr
 
     `steps_done[0]` follows the steps.
     """
-    start = time.process_time()
     agent: Any = training.make_agent()
-    episodes: list[tuple[int, float]] = []
+    episodes: list[float] = []
 
     def note(agent: Any, episode: Any) -> None:
-        episodes.append((episode.step, episode.total))
+        episodes.append(episode.total)
         if steps_done is not None:
             steps_done[0] = agent.num_timesteps
 
@@ -64,15 +55,7 @@ def run_training(training: Training, steps_done: np.ndarray | None = None) -> Tr
         returns.append(agent.evaluate(training.eval_episodes))
         if steps_done is not None:
             steps_done[0] = until
-    ended = np.array(episodes, np.float64).reshape(-1, 2)
-    return TrainingResult(
-        training,
-        np.array(steps),
-        np.array(returns),
-        ended[:, 0].astype(np.int64),
-        ended[:, 1],
-        time.process_time() - start,
-    )
+    return TrainingResult(training, np.array(steps), np.array(returns), np.array(episodes))
 
 
 def run_trials(
