@@ -253,9 +253,9 @@ def portable_path(path: PurePath | str) -> str:
     return place.name if hidden else place.as_posix()
 
 
-def json_bytes(value: Any, *, types: bool = False, where: str = "value") -> bytes:
-    """Strict JSON, keys sorted, one trailing newline: equal content gives equal bytes."""
-    content = plain(value, types=types, where=where)
+def json_bytes(value: Any, *, where: str = "value") -> bytes:
+    """Strict JSON, keys sorted, one trailing newline: equal content makes equal bytes."""
+    content = plain(value, where=where)
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return (text + "\n").encode()
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from surefoot.errors import InputError, RunError
+from surefoot.errors import InputError, RunError, at_least
 from surefoot.runs.files import atomic_write
 
 TABLES = {
@@ -41,8 +41,7 @@ class Watch:
     every: int = 1000
 
     def __post_init__(self) -> None:
-        if self.every < 1:
-            raise InputError(f"watch: every = {self.every}, it must be at least 1")
+        at_least(1, every=self.every)
 
 
 class Hook(Protocol):
@@ -152,7 +151,7 @@ class RunLog:
         path = self._path(table)
         if path.stat().st_size:
             frame = polars.read_csv(path)
-            atomic_write(path.with_suffix(".parquet"), tables.encode(frame, table, {}))
+            atomic_write(path.with_suffix(".parquet"), tables.encode(frame, table))
 
     def _path(self, table: str) -> Path:
         return self.directory / f"{table}.csv"
