@@ -18,7 +18,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from surefoot.errors import InputError, RunError, at_least
-from surefoot.runs.files import Lock, atomic_write, discard_temporaries, lock_directory
+from surefoot.runs.files import (
+    Lock,
+    atomic_write,
+    discard_temporaries,
+    lock_directory,
+    make_directory,
+)
 from surefoot.runs.format import encode, read_agent
 
 _FILE = re.compile(r"step-(\d{12,18})\.safetensors")
@@ -105,12 +111,7 @@ class Checkpoints:
         """Claim the directory for a run that has done `step` steps."""
         if self._lock is not None:
             return
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            raise InputError(f"{self.directory} is a file, not a directory") from None
-        except OSError as error:
-            raise RunError(f"cannot make {self.directory}: {error.strerror}") from error
+        make_directory(self.directory)
         lock = lock_directory(self.directory)
         later = self.read_latest(after=step)
         if later is not None:

@@ -31,9 +31,11 @@ from surefoot.runs.files import (
     discard_temporaries,
     json_bytes,
     lock_directory,
+    make_directory,
     plain,
     read_bytes,
     read_json,
+    read_json_object,
 )
 from surefoot.runs.provenance import provenance
 
@@ -96,7 +98,7 @@ class RunDir:
         run = cls(Path(path))
         wanted = config_bytes(config, kind)  # fails before anything is made
         source = provenance(seeds, command)
-        run._make_directory()
+        make_directory(run.path)
         run = cls(run.path, lock_directory(run.path))
         if not run._file("config.json").exists():
             if not all(_leftover(entry.name) for entry in run.path.iterdir()):
@@ -171,7 +173,7 @@ class RunDir:
         return sorted(p.stem for p in (self.path / "figures").glob("*.png"))
 
     def read_config(self) -> dict[str, Any]:
-        return self._read_object("config.json")
+        return read_json_object(self._file("config.json"))
 
     @property
     def kind(self) -> str:
@@ -184,7 +186,7 @@ class RunDir:
         return str(kind)
 
     def read_provenance(self) -> dict[str, Any]:
-        return self._read_object("provenance.json")
+        return read_json_object(self._file("provenance.json"))
 
     def read_summary(self) -> Any:
         return read_json(self._file("summary.json"))
@@ -197,14 +199,6 @@ class RunDir:
         return tables.decode(read_bytes(path), path)
 
     # --- within --------------------------------------------------------------------------
-
-    def _make_directory(self) -> None:
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            raise InputError(f"{self.path} is a file, not a directory") from None
-        except OSError as error:
-            raise RunError(f"cannot make {self.path}: {error.strerror}") from error
 
     def _check_same_config(self, wanted: dict[str, Any]) -> None:
         stored = self.read_config()
@@ -260,12 +254,6 @@ class RunDir:
 
     def _write(self, name: str, data: bytes) -> Path:
         return atomic_write(self._file(name), data)
-
-    def _read_object(self, name: str) -> dict[str, Any]:
-        content = read_json(self._file(name))
-        if not isinstance(content, dict):
-            raise InputError(f"{self._file(name)}: does not hold a JSON object")
-        return content
 
 
 def config_bytes(config: Any, kind: str) -> bytes:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from surefoot.errors import InputError, RunError, at_least
-from surefoot.runs.files import atomic_write
+from surefoot.runs.files import atomic_write, make_directory
 
 TABLES = {
     "episodes": ("step", "episode", "return", "length", "loss"),
@@ -60,10 +60,7 @@ class RunLog:
         self.tables = TABLES  # the columns of each
         self._files: dict[str, Any] = {}
         self._touched: set[str] = set()  # tables whose Parquet is no longer up to date
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunError(f"cannot make {directory}: {error.strerror}") from error
+        make_directory(self.directory)
 
     def episode(self, episode: Finished, row: tuple[Any, ...] | None = None) -> None:
         """A finished episode; `row` is its line where the table has other columns."""

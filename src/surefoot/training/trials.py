@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from surefoot.runs.progress import Mode, progress
+from surefoot.runs.progress import Bar, Mode, progress
 from surefoot.training.engines import Board, run_jobs
 from surefoot.training.engines.board import CounterPlace, counter
 from surefoot.training.train import Training
 
+Result = TypeVar("Result")
 SHARE = 0.2  # of the training episodes, at the end, that `training_return` is the mean of
 
 
@@ -68,18 +70,31 @@ def run_trials(
     mode: Mode = "auto",
 ) -> Iterator[tuple[int, TrainingResult]]:
     """Yield `(index, result)` as trainings finish; the bar counts the steps of all of them."""
-    steps = [training.steps for training in trainings]
     names = [training.title for training in trainings]
+    where = {"engine": engine, "workers": workers, "address": address}
+    total = sum(training.steps for training in trainings)
     with (
-        progress(sum(steps), description, "steps", mode=mode) as bar,
-        Board(steps, bar, here=engine != "ray") as board,
+        progress(total, description, "steps", mode=mode) as bar,
+        closing(run_counted(_job, trainings, bar, names, **where)) as results,
     ):
-        jobs = [(training, board.place(index)) for index, training in enumerate(trainings)]
-        for index, result in run_jobs(
-            _job, jobs, engine=engine, workers=workers, address=address, names=names
-        ):
-            board.finished(index)
+        for index, result in results:
             bar.note(f"{names[index]} done")
+            yield index, result
+
+
+def run_counted(
+    function: Callable[[tuple[Training, CounterPlace]], Result],
+    trainings: Sequence[Training],
+    bar: Bar,
+    names: Sequence[str],
+    **where: Any,
+) -> Generator[tuple[int, Result], None, None]:
+    """`run_jobs` on trainings, each with the place of its counter: the bar follows their steps."""
+    steps = [training.steps for training in trainings]
+    with Board(steps, bar, here=where.get("engine") != "ray") as board:
+        jobs = [(training, board.place(index)) for index, training in enumerate(trainings)]
+        for index, result in run_jobs(function, jobs, names=names, **where):
+            board.finished(index)
             yield index, result
 
 

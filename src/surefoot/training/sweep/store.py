@@ -12,12 +12,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from surefoot.errors import InputError, RunError
+from surefoot.errors import InputError
 from surefoot.runs.checksum import PLACEHOLDER, stamp, verify
 from surefoot.runs.files import (
     atomic_write,
     discard_temporaries,
     json_bytes,
+    make_directory,
     plain,
     read_bytes,
     read_json,
@@ -35,10 +36,7 @@ class ResultStore:
         self.results = Path(directory) / "results"
         self.failed = Path(directory) / "failed"
         for folder in (self.results, self.failed):
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise RunError(f"cannot make {folder}: {error.strerror}") from error
+            make_directory(folder)
             discard_temporaries(folder)
 
     def put(self, training: Training, result: Record) -> bool:
