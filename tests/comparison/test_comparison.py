@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
@@ -130,17 +131,118 @@ def test_few_values_and_few_resamples_are_noted() -> None:
     assert not drawn().notes
 
 
-def test_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_words() -> None:
     c = drawn()
     text = str(c)
-    assert "sure dominates poor in the sample\n    sure over poor: established (p of" in text
+    lines = [line.split() for line in text.splitlines()]
+    second = next(i for i, line in enumerate(lines) if line[:2] == ["Second", "order"])
+    assert lines[second + 1] == ["sure", "wild", "poor"]
+    assert lines[second + 2] == ["sure", ".", "not", "contradicted", "established"]
+    assert lines[second + 6] == ["poor", "contradicted", "contradicted", "."]
     assert "dominant in the sample, over every other: sure" in text
     assert "500 resamples, seed 0, level 0.05" in text
     assert max(map(len, text.splitlines())) <= 110
     odd = compare({"a|b": [1.0, 2.0], "c\nd": [1.0, 3.0]}, resamples=19).to_markdown()
     tables = [line for line in odd.splitlines() if line.startswith("|")]
-    assert all(line.replace("\\|", "").count("|") in (7, 9, 10) for line in tables)
+    assert all(line.replace("\\|", "").count("|") in (4, 7, 9, 10) for line in tables)
     assert "a\\|b" in odd
+
+
+def test_every_word_follows_from_what_is_printed() -> None:
+    """The p-values under a word, those of the reverse and the star are all that is needed."""
+    rng = np.random.default_rng(3)
+    seen = set()
+    for means in ((0.0, 0.25, 0.35), (0.0, 0.6, 0.0)):
+        c = compare({str(i): rng.normal(m, 1 + i, 120) for i, m in enumerate(means)}, resamples=199)
+        lines = str(c).splitlines()
+        for order, title in ((2, "Second order"), (1, "First order")):
+            start = next(i for i, line in enumerate(lines) if line.startswith(title))
+            places = [lines[start + 1].index(name) for name in c.names] + [None]
+            printed = {}
+            for i, a in enumerate(c.names):
+                words, numbers = lines[start + 2 + 2 * i], lines[start + 3 + 2 * i]
+                for j, b in enumerate(c.names):
+                    cell = slice(places[j], places[j + 1])
+                    printed[a, b] = words[cell].strip(), numbers[cell].strip()
+            for (a, b), (word, numbers) in printed.items():
+                if a == b:
+                    assert (word, numbers) == (".", "")
+                    continue
+                dominance, nondominance = (float(p.strip("*")) for p in numbers.split(" / "))
+                reverse = float(printed[b, a][1].split(" / ")[0].strip("*"))
+                follows = (
+                    "contradicted" if dominance <= 0.05
+                    else "established" if nondominance <= 0.05
+                    else "not contradicted" if reverse <= 0.05 and "*" not in numbers
+                    else "cannot tell"
+                )  # fmt: skip
+                assert word == follows == c.verdict(a, b, order).word
+                seen.add(word)
+    assert len(seen) >= 3
+
+
+def test_many_columns_are_letters_and_very_many_are_counted() -> None:
+    rng = np.random.default_rng(0)
+    columns = {f"c{i}": rng.normal(i, 1, 30) for i in range(26)}
+    some = compare({name: columns[name] for name in list(columns)[:6]}, resamples=999)
+    lines = [line.split() for line in str(some).splitlines()]
+    letters = {"established": "E", "not contradicted": "n", "contradicted": "c", "cannot tell": "?"}
+    for i, a in enumerate(some.names):
+        row = ["." if a == b else letters[some.verdict(a, b).word] for b in some.names]
+        assert [str(i + 1), a, *row] in lines
+    assert ["1", "c0", ".", "c", "c", "c", "c", "c"] in lines
+    assert "E established, n not contradicted" in str(some)
+    many = str(compare(columns, resamples=19))
+    assert "of 650 ordered pairs: established 0, not contradicted 0, contradicted 0" in many
+
+
+def test_tables_for_notebooks() -> None:
+    rng = np.random.default_rng(0)
+    days = np.arange("2020-01-01", "2020-03-01", dtype="M8[D]")
+    names = ("a<b>", "c&d")
+    table = {"day": days, **{name: rng.normal(0, 0.01, 60) for name in names}}
+    c = compare(table, resamples=99)
+    shown = c._repr_html_()
+    ET.fromstring(shown.replace("<br>", "<br/>"))  # well formed
+    assert "a&lt;b&gt;" in shown
+    assert "<b>" not in shown
+    assert "max drawdown" in shown
+    verdicts = c.to_frame()
+    assert verdicts.height == 4
+    for row in verdicts.iter_rows(named=True):
+        verdict = c.verdict(row["a"], row["b"], row["order"])
+        assert row["word"] == verdict.word
+        assert row["dominance_p"] == verdict.dominance_p
+        assert row["raw_dominance_p"] == verdict.test.dominance_p
+    summaries = c.to_frame("summaries")
+    assert summaries["name"].to_list() == ["a<b>", "c&d"]
+    assert summaries["rows_per_year"].to_list() == [365.25, 365.25]
+    assert summaries["max_drawdown"][0] == c.summary("a<b>").annual.max_drawdown
+    with pytest.raises(InputError, match="unknown table"):
+        c.to_frame("pairs")  # type: ignore[arg-type]
+
+
+def test_percents_taken_for_fractions_are_noted() -> None:
+    months = np.arange("2010-01", "2012-01", dtype="M8[M]").astype("M8[D]")
+    rng = np.random.default_rng(0)
+    table = {"month": months, "a": rng.normal(0, 4, 24), "b": rng.normal(0, 2, 24)}
+    assert any("0.01 for one percent" in note for note in compare(table, resamples=99).notes)
+    small = {name: z if name == "month" else z / 100 for name, z in table.items()}
+    assert compare(small, resamples=99).notes == ()
+
+
+def test_dates_are_saved_with_the_returns(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    months = np.arange("2010-01", "2012-01", dtype="M8[M]").astype("M8[D]")
+    c = compare({"month": months, "a": rng.normal(0, 0.1, 24), "b": rng.normal(0, 0.1, 24)},
+                resamples=19)  # fmt: skip
+    c.save(tmp_path / "out")
+    again = compare_file(tmp_path / "out" / "returns.csv", resamples=19)
+    assert again.summary("a").annual == c.summary("a").annual
+    assert again.verdicts == c.verdicts
+    content = read_json(tmp_path / "out" / "comparison.json")
+    assert content["summaries"][0]["annual"]["rows_per_year"] == 12
+    assert content["reading"] == list(c.reading)
 
 
 def test_saved(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def main(words: list[str]) -> int:
     comparison = None
     if len(returns) > 1:
         comparison = compare(
-            returns, paired=True, tolerance=options.tolerance, seed=options.seed,
+            returns, paired=True, prices=False, tolerance=options.tolerance, seed=options.seed,
             resamples=options.resamples, source=source,
         )  # fmt: skip
         print(f"\n{comparison}")

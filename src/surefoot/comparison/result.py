@@ -21,47 +21,22 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from surefoot.comparison.bootstrap import DominanceTest
-from surefoot.comparison.returns import Array, Columns, write_returns
+from surefoot.comparison.dates import Dates
+from surefoot.comparison.returns import Columns, write_returns
+from surefoot.comparison.summaries import LEVELS, Summary
 from surefoot.errors import InputError, unknown
 from surefoot.runs.directory import RunDir
 from surefoot.runs.files import atomic_write, json_bytes, plain
 
 if TYPE_CHECKING:
+    import polars
     from matplotlib.figure import Figure
 
 Relation = Literal["dominates", "dominated", "neither", "equal"]
 Word = Literal["established", "not contradicted", "contradicted", "cannot tell"]
 
-LEVELS = np.arange(1, 101) / 100
-"""Where the curves are kept: every hundredth share of the worst outcomes."""
 ORDERS = (1, 2)
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One column on its own."""
-
-    name: str
-    n: int
-    mean: float
-    deviation: float
-    """Sample standard deviation (n - 1 in the denominator)."""
-    worst: float
-    median: float
-    best: float
-    quantile: Array = field(repr=False)
-    """`F^-1` at `LEVELS`."""
-    cumulative_quantile: Array = field(repr=False)
-    """`F^-2` at `LEVELS`."""
-    cvar_curve: Array = field(repr=False)
-    """Mean of the worst share, at `LEVELS`; the last is the mean."""
-
-    def cvar(self, share: float) -> float:
-        """Mean of the worst `share`, one of `LEVELS`."""
-        at = round(share * 100)
-        if not 1 <= at <= 100 or abs(share * 100 - at) > 1e-9:
-            raise InputError(f"share = {share}: the curve is kept at 0.01, 0.02, ..., 1")
-        return float(self.cvar_curve[at - 1])
+WILD = 3.0  # volatility of a year beyond which fractions are probably percents
 
 
 @dataclass(frozen=True)
@@ -121,6 +96,10 @@ class Comparison:
     trim: float | None
     returns: Columns = field(repr=False)
     """The samples, in the order they came in."""
+    dates: dict[str, Dates] = field(default_factory=dict, repr=False)
+    """Of each column's rows; empty where they have none."""
+    reading: tuple[str, ...] = ()
+    """How the returns were read, in sentences without a full stop."""
     source: str | None = None
 
     @property
@@ -157,6 +136,11 @@ class Comparison:
         return self._all_others(order, lambda v: v.relation != "dominated")
 
     @property
+    def has_years(self) -> bool:
+        """Whether rows have dates, so that there are measures of a year."""
+        return any(s.annual is not None for s in self.summaries)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know before believing the tests."""
         tests = len(self.names) * (len(self.names) - 1)
@@ -172,6 +156,13 @@ class Comparison:
             notes.append(
                 f"{smallest.name} has {smallest.n} values: the test keeps its level from about "
                 "20 values on"
+            )
+        wild = [s.name for s in self.summaries if s.annual is not None
+                and (s.annual.growth is None or s.annual.volatility > WILD)]  # fmt: skip
+        if wild:
+            notes.append(
+                f"{wild[0]} moves by more than {WILD:.0%} a year, or loses everything: returns are "
+                "taken as fractions, 0.01 for one percent (in a file 1 % is read as such)"
             )
         return tuple(notes)
 
@@ -198,9 +189,22 @@ class Comparison:
                     }
                     for order in ORDERS
                 },
+                "reading": self.reading,
                 "notes": self.notes,
             }
         )
+
+    def to_frame(self, what: Literal["verdicts", "summaries"] = "verdicts") -> polars.DataFrame:
+        """A polars table: one row for each ordered pair and order, or for each column."""
+        from surefoot.comparison.markup import frame
+
+        return frame(self, what)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from surefoot.comparison.markup import html
+
+        return html(self)
 
     def to_markdown(self) -> str:
         from surefoot.comparison.words import markdown
@@ -235,7 +239,7 @@ class Comparison:
         run = RunDir.create(
             directory, content, kind="comparison", seeds=self.seed, existing="overwrite"
         )
-        write_returns(run.path / "returns.csv", self.returns)
+        write_returns(run.path / "returns.csv", self.returns, self._common_dates())
         if importlib.util.find_spec("polars"):
             run.write_table(self._padded_returns(), "returns")
         atomic_write(run.path / "comparison.json", json_bytes(self.to_dict()))
@@ -256,6 +260,12 @@ class Comparison:
     def _all_others(self, order: int, good: Callable[[Verdict], bool]) -> tuple[str, ...]:
         bad = {v.a for v in self.verdicts if v.order == order and not good(v)}
         return tuple(name for name in self.names if name not in bad)
+
+    def _common_dates(self) -> Dates | None:
+        """The dates of the rows, where every column has the same."""
+        first, *others = self.dates.values() or (None,)
+        same = first is not None and all(np.array_equal(first, each) for each in others)
+        return first if same else None
 
     def _padded_returns(self) -> Columns:
         """Columns of equal length, as a Parquet table needs them: NaN at the end of short ones."""

@@ -17,19 +17,18 @@ from typing import Any
 import numpy as np
 
 from surefoot.comparison.bootstrap import PairTests, pair_tests
+from surefoot.comparison.numerals import Decimal
 from surefoot.comparison.result import (
-    LEVELS,
     ORDERS,
     Comparison,
     Relation,
-    Summary,
     Verdict,
     check_directory,
 )
-from surefoot.comparison.returns import Array, Columns, as_columns, read_returns
+from surefoot.comparison.returns import Columns, Missing, as_table, read_returns
+from surefoot.comparison.summaries import summary_of
 from surefoot.core.array import check_tolerance
 from surefoot.core.dominance import almost_ssd_ratio, fsd_dominates, ssd_dominates, violation
-from surefoot.core.particles import cumulative_quantile, quantile
 from surefoot.core.stats import holm
 from surefoot.errors import InputError
 from surefoot.runs.files import portable_path
@@ -40,6 +39,8 @@ def compare(
     names: Sequence[str] | None = None,
     *,
     columns: Sequence[str] | None = None,
+    missing: Missing = "error",
+    prices: bool | None = None,
     tolerance: float = 0.0,
     resamples: int = 1000,
     seed: int = 0,
@@ -52,7 +53,8 @@ def compare(
     """Compare samples of returns (larger is better) by first and second order dominance.
 
     `returns` is a dict of columns, a pandas or polars table, or an array `[rows, columns]` with
-    `names`; columns may have different lengths. `tolerance`, in the units of the returns, is what
+    `names`; columns may have different lengths. `missing` and `prices` say what becomes of gaps and
+    of prices, as in `read_returns`. `tolerance`, in the units of the returns, is what
     dominance forgives. `paired` says that a row holds outcomes of one and the same day, seed or
     task in every column. `trim` is the share of the pooled values left out at an end of the range
     on which dominance can be established (`bootstrap` says why). Rows are taken to be independent
@@ -61,17 +63,17 @@ def compare(
     check_tolerance(tolerance)
     if not 0 < level < 1:
         raise InputError(f"level = {level}: it must lie between 0 and 1")
-    table = as_columns(returns, names, columns)
+    table = as_table(returns, names, columns, missing=missing, prices=prices)
     if len(table) < 2:
         raise InputError(f"{source or 'returns'}: a comparison needs at least 2 columns")
     if paired and len({len(column) for column in table.values()}) > 1:
         lengths = ", ".join(f"{name}: {len(column)}" for name, column in table.items())
         raise InputError(f"paired: the columns differ in length ({lengths})")
-    tests = _all_tests(table, resamples, seed, tolerance, paired, trim, progress)
+    tests = _all_tests(table.columns, resamples, seed, tolerance, paired, trim, progress)
     ascending = {name: np.sort(column) for name, column in table.items()}
     verdicts = [v for order in ORDERS for v in _verdicts(ascending, tests, order, tolerance, level)]
     return Comparison(
-        tuple(_summary(name, column) for name, column in ascending.items()),
+        tuple(summary_of(name, table[name], table.dates.get(name)) for name in table),
         tuple(verdicts),
         tolerance=float(tolerance),
         resamples=int(resamples),
@@ -79,7 +81,9 @@ def compare(
         level=float(level),
         paired=bool(paired),
         trim=trim,
-        returns=table,
+        returns=table.columns,
+        dates=table.dates,
+        reading=table.notes,
         source=source,
     )
 
@@ -89,6 +93,10 @@ def compare_file(
     *,
     out: str | os.PathLike[str] | None = None,
     columns: Sequence[str] | None = None,
+    index: str | None = None,
+    missing: Missing = "error",
+    prices: bool | None = None,
+    decimal: Decimal = "auto",
     tolerance: float = 0.0,
     resamples: int = 1000,
     seed: int = 0,
@@ -97,11 +105,15 @@ def compare_file(
     trim: float | None = None,
     progress: bool = False,
 ) -> Comparison:
-    """Compare the columns of a CSV or Parquet file; with `out` save it as a run directory."""
+    """Compare the columns of a CSV or Parquet file; with `out` save it as a run directory.
+
+    How the file is read (`index`, `missing`, `prices`, `decimal`) is told by `read_returns`, the
+    rest by `compare`.
+    """
     if out is not None:
         check_directory(out)
     result = compare(
-        read_returns(path, columns),
+        read_returns(path, columns, index=index, missing=missing, prices=prices, decimal=decimal),
         tolerance=tolerance,
         resamples=resamples,
         seed=seed,
@@ -183,19 +195,3 @@ def _relation(a_over_b: bool, b_over_a: bool) -> Relation:
     if a_over_b:
         return "equal" if b_over_a else "dominates"
     return "dominated" if b_over_a else "neither"
-
-
-def _summary(name: str, z: Array) -> Summary:
-    curve = np.asarray(cumulative_quantile(z, LEVELS, assume_sorted=True))
-    return Summary(
-        name,
-        n=len(z),
-        mean=float(np.mean(z)),
-        deviation=float(np.std(z, ddof=1)),
-        worst=float(z[0]),
-        median=float(np.median(z)),
-        best=float(z[-1]),
-        quantile=np.asarray(quantile(z, LEVELS, assume_sorted=True)),
-        cumulative_quantile=curve,
-        cvar_curve=curve / LEVELS,
-    )

@@ -15,31 +15,103 @@ ORDER_TITLES = {
 HEADER = ("", "n", "mean", "deviation", "worst", "CVaR 5%", "CVaR 25%", "median", "best")
 
 
+YEAR_HEADER = ("", "return", "volatility", "Sharpe", "Sortino", "max drawdown")
+SIGNS = {"established": "E", "not contradicted": "n", "contradicted": "c", "cannot tell": "?"}
+FEW = 5  # columns whose verdicts fit a terminal as words
+MANY = 24  # columns beyond which a matrix is no longer readable
+UNCORRECTED = "*"
+
+
 def text(c: Comparison) -> str:
-    """For a terminal: a table, then one line per pair, then the sets."""
-    parts = [_title(c), "", *_align([HEADER, *_rows(c)])]
+    """For a terminal: tables of the columns, a matrix of verdicts for each order, the sets."""
+    parts = [
+        _title(c),
+        *(f"  {note}" for note in c.reading),
+        "",
+        *align([HEADER, *summary_rows(c)]),
+    ]
+    if c.has_years:
+        parts += ["", "A year", *align([YEAR_HEADER, *year_rows(c)])]
     for order in (2, 1):
-        parts += ["", ORDER_TITLES[order]]
-        parts += [f"  {line}" for lines in _findings(c, order) for line in lines]
-        parts += [f"  {label}: {names}" for label, names in _sets(c, order)]
-    parts += [f"\nNote: {note}." for note in c.notes]
+        parts += ["", f"{ORDER_TITLES[order]}: does the row dominate the column?"]
+        parts += [f"  {line}" for line in _matrix_lines(c, order)]
+        parts += [f"  {label}: {names}" for label, names in sets(c, order)]
+    parts += ["", *_legend(c)]
+    parts += [f"Note: {note}." for note in c.notes]
     return "\n".join(parts)
 
 
 def markdown(c: Comparison) -> str:
     """The same with Markdown tables, and every ordered pair's numbers."""
     names = {summary.name: _escape(summary.name) for summary in c.summaries}
-    rows = [(names[row[0]], *row[1:]) for row in _rows(c)]
-    parts = [f"# {_title(c)}", "", *_table([("column", *HEADER[1:]), *rows])]
+
+    def named(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+        return [(names[row[0]], *row[1:]) for row in rows]
+
+    parts = [f"# {_title(c)}", "", *_table([("column", *HEADER[1:]), *named(summary_rows(c))])]
+    if c.has_years:
+        parts += ["", "A year:", "", *_table([("column", *YEAR_HEADER[1:]), *named(year_rows(c))])]
     for order in (2, 1):
+        parts += ["", f"## {ORDER_TITLES[order]}", ""]
+        if len(c.names) <= MANY:
+            cells = matrix(c, order)
+            rows = [(names[a], *(word or "" for word in row)) for a, row in cells.items()]
+            parts += [*_table([("row over column", *names.values()), *rows]), ""]
         header = ["a", "b", "in the sample", "a over b", "p of dominance", "p of non-dominance"]
         header += ["violation", "almost-SSD ratio"] if order == 2 else []
         body = [_cells(v, names) for v in c.verdicts if v.order == order]
-        parts += ["", f"## {ORDER_TITLES[order]}", "", *_table([header, *body]), ""]
-        parts += [f"- {label}: {_escape(members)}" for label, members in _sets(c, order)]
-    parts += ["", _explanation(c)]
-    parts += [f"\n> {_escape(note)}." for note in c.notes]
+        parts += [*_table([header, *body]), ""]
+        parts += [f"- {label}: {_escape(members)}" for label, members in sets(c, order)]
+    parts += ["", explanation(c)]
+    parts += [f"\n> {_escape(note)}." for note in (*c.reading, *c.notes)]
     return "\n".join(parts) + "\n"
+
+
+def matrix(c: Comparison, order: int) -> dict[str, list[str | None]]:
+    """The word of each row over each column; None on the diagonal."""
+    words = {(v.a, v.b): v.word for v in c.verdicts if v.order == order}
+    return {a: [words.get((a, b)) for b in c.names] for a in c.names}
+
+
+def _matrix_lines(c: Comparison, order: int) -> list[str]:
+    """Words with their p-values, or one letter each, or how many there are of each."""
+    cells = matrix(c, order)
+    if len(c.names) > MANY:
+        every = [word for row in cells.values() for word in row if word]
+        counts = ", ".join(f"{word} {every.count(word):,}" for word in SIGNS)
+        return [f"of {len(every):,} ordered pairs: {counts}"]
+    if len(c.names) > FEW:
+        heads = [str(i + 1) for i in range(len(c.names))]
+        rows = [(f"{head} {name}", *(SIGNS[word] if word else "." for word in row))
+                for head, (name, row) in zip(heads, cells.items(), strict=True)]  # fmt: skip
+        return align([("", *heads), *rows])
+    numbers = {(v.a, v.b): p_values(v) for v in c.verdicts if v.order == order}
+    rows = []
+    for a, row in cells.items():
+        rows.append((a, *(word or "." for word in row)))
+        rows.append(("", *(numbers.get((a, b), "") for b in c.names)))
+    return [line.rstrip() for line in align([("", *c.names), *rows], left=True)]
+
+
+def p_values(v: Verdict) -> str:
+    """Of dominance and of non-dominance, corrected; a star where only the correction saves it."""
+    star = UNCORRECTED if v.test.dominance_p <= v.level < v.dominance_p else ""
+    return f"{v.dominance_p:.3g}{star} / {v.nondominance_p:.3g}"
+
+
+def _legend(c: Comparison) -> list[str]:
+    if len(c.names) > FEW:
+        letters = ", ".join(f"{sign} {word}" for word, sign in SIGNS.items())
+        letters = letters if len(c.names) <= MANY else "p-values"
+        return [f"{letters}; p-values are in `to_frame()`, and in comparison.md of --out."]
+    lines = [
+        "Below each word: p of dominance / p of non-dominance, after Holm's correction; at level "
+        f"{c.level:g}",
+        "contradicted: dominance is rejected; established: non-dominance is; not contradicted: the",
+        "reverse is contradicted, and dominance is not rejected even without the correction.",
+    ]
+    stars = any(UNCORRECTED in p_values(v) for v in c.verdicts)
+    return lines + ([f"{UNCORRECTED} rejected without the correction."] if stars else [])
 
 
 def _title(c: Comparison) -> str:
@@ -51,7 +123,7 @@ def _title(c: Comparison) -> str:
     )
 
 
-def _rows(c: Comparison) -> list[tuple[str, ...]]:
+def summary_rows(c: Comparison) -> list[tuple[str, ...]]:
     rows = []
     for s in c.summaries:
         values = (s.mean, s.deviation, s.worst, s.cvar(0.05), s.cvar(0.25), s.median, s.best)
@@ -59,38 +131,28 @@ def _rows(c: Comparison) -> list[tuple[str, ...]]:
     return rows
 
 
-def _findings(c: Comparison, order: int) -> list[tuple[str, ...]]:
-    """Three lines per pair, from the side of the one that dominates."""
-    lines: list[tuple[str, ...]] = []
-    for v in c.verdicts:
-        first = c.names.index(v.a) < c.names.index(v.b)
-        shown = v.relation == "dominates" or (first and v.relation != "dominated")
-        if v.order == order and shown:
-            both = (f"  {_word(w)}" for w in (v, c.verdict(v.b, v.a, order)))
-            lines.append((_relation(v, c.tolerance), *both))
-    return lines
+def year_rows(c: Comparison) -> list[tuple[str, ...]]:
+    """Of the columns whose rows have dates."""
+    years = [(s.name, s.annual) for s in c.summaries if s.annual is not None]
+    return [
+        (name, _share(y.growth), _share(y.volatility), _ratio(y.sharpe), _ratio(y.sortino),
+         _share(y.max_drawdown))
+        for name, y in years
+    ]  # fmt: skip
 
 
-def _relation(v: Verdict, tolerance: float) -> str:
-    within = f" within the tolerance {tolerance:g}" if tolerance else ""
-    if v.relation == "dominates":
-        return f"{v.a} dominates {v.b} in the sample{within}"
-    if v.relation == "equal":
-        return f"{v.a} and {v.b} are equal in the sample{within}"
-    ratio = f" (almost-SSD ratio of {v.a} {v.almost_ratio:.3g})" if v.order == 2 else ""
-    return f"{v.a} and {v.b}: neither dominates in the sample{ratio}"
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.4g} %"
 
 
-def _word(v: Verdict) -> str:
-    return (
-        f"{v.a} over {v.b}: {v.word} (p of dominance {v.dominance_p:.3g}, "
-        f"of non-dominance {v.nondominance_p:.3g})"
-    )
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
 
 
-def _sets(c: Comparison, order: int) -> list[tuple[str, str]]:
+def sets(c: Comparison, order: int) -> list[tuple[str, str]]:
     def listed(names: Sequence[str]) -> str:
-        return ", ".join(names) if names else "none"
+        more = f" and {len(names) - MANY} more" if len(names) > MANY else ""
+        return ", ".join(names[:MANY]) + more if names else "none"
 
     established = c.dominant(order, established=True)
     return [
@@ -115,7 +177,7 @@ def _cells(v: Verdict, names: dict[str, str]) -> list[str]:
     return cells
 
 
-def _explanation(c: Comparison) -> str:
+def explanation(c: Comparison) -> str:
     return (
         f"P-values are those of {c.resamples:,} resamples (seed {c.seed}) after Holm's correction "
         f"over all ordered pairs. At level {c.level:g}, a over b is *contradicted* where the "
@@ -126,11 +188,12 @@ def _explanation(c: Comparison) -> str:
     )
 
 
-def _align(rows: Sequence[Sequence[str]]) -> list[str]:
+def align(rows: Sequence[Sequence[str]], *, left: bool = False) -> list[str]:
+    """Columns of equal width; all but the first to the right, unless `left`."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
         "  ".join(
-            cell.rjust(width) if i else cell.ljust(width)
+            cell.rjust(width) if i and not left else cell.ljust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows
