@@ -35,7 +35,7 @@ LOOKS = styles(["X", "Y"])
 BIMODAL = np.array([-4.0, -3.0, -2.5, -2.0, 1.0, 2.0, 2.5, 3.0, 3.5, 4.5])
 
 
-class Pair(NamedTuple):
+class DrawnPair(NamedTuple):
     """Two returns of a panel, and what the paper says of such a pair."""
 
     name: str
@@ -46,13 +46,13 @@ class Pair(NamedTuple):
 
 PAIRS = (
     # Every particle of x lies above its partner.
-    Pair("first and second order", np.array([1.5, 2.5, 3.5, 4.5, 6.0, 7.0]),
+    DrawnPair("first and second order", np.array([1.5, 2.5, 3.5, 4.5, 6.0, 7.0]),
          np.array([0.0, 1.5, 2.0, 3.5, 5.0, 6.0]), (True, True)),
     # The CDFs cross; what x gains left of the crossing outweighs what it gives up right of it.
-    Pair("second order only", np.array([2.0, 2.5, 3.0, 3.5, 4.0, 4.5]),
+    DrawnPair("second order only", np.array([2.0, 2.5, 3.0, 3.5, 4.0, 4.5]),
          np.array([0.0, 1.0, 2.5, 3.8, 4.7, 5.5]), (False, True)),
     # x is better on average and worse in its lower tail: tastes differ.
-    Pair("neither", np.array([0.0, 1.5, 4.0, 5.5, 6.5, 7.5]),
+    DrawnPair("neither", np.array([0.0, 1.5, 4.0, 5.5, 6.5, 7.5]),
          np.array([2.0, 2.5, 3.0, 3.5, 4.0, 4.5]), (False, False)),
 )  # fmt: skip
 
@@ -210,7 +210,7 @@ def draw_comparisons() -> Figure:
     return figure
 
 
-def _cdf_panel(ax: Any, pair: Pair) -> None:
+def _cdf_panel(ax: Any, pair: DrawnPair) -> None:
     every = np.sort(np.concatenate([pair.x, pair.y]))
     at = np.concatenate([[every[0] - 1], every, [every[-1] + 1]])
     cdf = {
@@ -228,7 +228,7 @@ def _cdf_panel(ax: Any, pair: Pair) -> None:
     ax.set_ylim(-0.02, 1.05)
 
 
-def _quantile_panel(ax: Any, pair: Pair) -> None:
+def _quantile_panel(ax: Any, pair: DrawnPair) -> None:
     tau = np.linspace(0, 1, len(pair.x) + 1)  # both curves are linear in between
     for z, name in ((pair.x, "X"), (pair.y, "Y")):
         text = rf"$F^{{-2}}_{name}$"
