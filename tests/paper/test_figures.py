@@ -11,7 +11,7 @@ from scipy import integrate
 from surefoot.core.dominance import ssd_dominates
 from surefoot.errors import InputError
 from surefoot.paper import figures
-from surefoot.paper.figures import PAIRS, FiguresConfig, DrawnPair
+from surefoot.paper.figures import PAIRS, DrawnPair, FiguresConfig
 from surefoot.runs.directory import RunDir
 
 values = st.integers(-50, 50)
