@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 
 from surefoot.comparison import bootstrap, dominance_test, pair_tests, process
+from surefoot.comparison.memory import stretch
 from surefoot.comparison.resampling import Resampling
 from surefoot.core.dominance import violation
 from surefoot.errors import InputError
@@ -42,7 +43,9 @@ def test_p_value_by_hand() -> None:
     assert test.dominance_p == pytest.approx(0.25, abs=0.012)  # four standard errors
 
 
-def naive_p_values(x: np.ndarray, y: np.ndarray, draws: tuple, trim: float) -> list[list[float]]:
+def naive_p_values(
+    x: np.ndarray, y: np.ndarray, draws: list, trim: float, wider: float
+) -> list[list[float]]:
     """The definitions, one resample at a time, without sharing anything: both hypotheses."""
     support = np.union1d(x, y)
     share = [(np.concatenate([x, y]) <= t).mean() for t in support]
@@ -59,7 +62,7 @@ def naive_p_values(x: np.ndarray, y: np.ndarray, draws: tuple, trim: float) -> l
     observed = np.maximum(base.max(axis=1), 0)
     reached, opposite = np.zeros(2), np.zeros(base.shape)
     for i, j in zip(*draws, strict=True):
-        moved = curves(np.repeat(x, i + 1)) - curves(np.repeat(y, j + 1)) - base
+        moved = wider * (curves(np.repeat(x, i + 1)) - curves(np.repeat(y, j + 1)) - base)
         reached += np.maximum(moved.max(axis=1), 0) >= observed - 1e-9
         opposite += moved <= base + 1e-9  # at least as far below 0 as the sample's own
     many = 1 + len(draws[0])
@@ -73,22 +76,25 @@ def naive_p_values(x: np.ndarray, y: np.ndarray, draws: tuple, trim: float) -> l
 @pytest.mark.parametrize("paired", [False, True])
 @pytest.mark.parametrize("discrete", [False, True])
 @pytest.mark.parametrize("shift", [0.2, -1.5])
+@pytest.mark.parametrize("length", [1, 4])
 def test_against_the_definition_one_resample_at_a_time(
-    paired: bool, discrete: bool, shift: float
+    paired: bool, discrete: bool, shift: float, length: int
 ) -> None:
     rng = np.random.default_rng(5)
     x, y = rng.normal(size=17), rng.normal(shift, 1.3, size=17 if paired else 11)
     if discrete:
         x, y = np.round(x), np.round(y)
     draws = [
-        next(Resampling(len(z), 150, 7, stream).chunks(150)).T
+        next(Resampling(len(z), 150, 7, stream, length).chunks(150)).T
         for z, stream in ((x, 0), (y, 0 if paired else 1))
     ]
-    found = pair_tests(x, y, resamples=150, seed=7, paired=paired, trim=0.1)
-    dominance, nondominance = naive_p_values(x, y, draws, 0.1)
+    options = {"resamples": 150, "seed": 7, "paired": paired, "trim": 0.1}
+    found = pair_tests(x, y, dependence=length, **options)
+    wider = max(stretch(length, len(x)), stretch(length, len(y)))
+    dominance, nondominance = naive_p_values(x, y, draws, 0.1, wider)
     assert [t.dominance_p for t in found.forward] == pytest.approx(dominance)
     assert [t.nondominance_p for t in found.forward] == pytest.approx(nondominance)
-    dominance, nondominance = naive_p_values(y, x, draws[::-1], 0.1)
+    dominance, nondominance = naive_p_values(y, x, draws[::-1], 0.1, wider)
     assert [t.dominance_p for t in found.backward] == pytest.approx(dominance)
     assert [t.nondominance_p for t in found.backward] == pytest.approx(nondominance)
 
@@ -126,7 +132,7 @@ def test_the_statistic_is_the_violation_and_the_kolmogorov_distance(
 @given(samples, samples, st.integers(0, 5))
 @settings(max_examples=40, deadline=None)
 def test_properties(x: np.ndarray, y: np.ndarray, seed: int) -> None:
-    options = {"resamples": 39, "seed": seed}
+    options = {"resamples": 39, "seed": seed, "dependence": "none"}
     found = pair_tests(x, y, **options)
     for test in (*found.forward, *found.backward):
         assert 1 / 40 <= test.nondominance_p <= 1
@@ -216,7 +222,9 @@ def rejection_rate(draw, order: int, times: int, *, paired: bool = False) -> flo
     rejected = 0
     for seed in range(times):
         x, y = draw(np.random.default_rng(seed))
-        test = dominance_test(x, y, order, resamples=199, seed=seed, paired=paired)
+        test = dominance_test(
+            x, y, order, resamples=199, seed=seed, paired=paired, dependence="none"
+        )
         rejected += test.dominance_p <= 0.05
     return rejected / times
 

@@ -35,8 +35,14 @@ class CompareOptions:
     """Bootstrap resamples of the test."""
     level: float = 0.05
     """Significance level, Holm-corrected over pairs."""
-    paired: bool = False
-    """Rows belong together, such as the same day or the same seed."""
+    paired: bool | None = None
+    """Rows belong together, such as the same day or seed; the default where lengths are equal."""
+    dependence: str = "auto"
+    """Rows depend on those before: auto looks at each column, none, or the rows of a block."""
+    blocks: Literal["circular", "stationary"] = "circular"
+    """Blocks of one length, or of random lengths."""
+    trim: float | None = None
+    """Share of the values left out at an end of the range on which dominance is established."""
     seed: int = 0
     """Seed of the bootstrap."""
     out: Path | None = None
@@ -64,6 +70,9 @@ def main(words: list[str]) -> int:
         resamples=options.resamples,
         level=options.level,
         paired=options.paired,
+        dependence=int(options.dependence) if options.dependence.isdigit() else options.dependence,
+        blocks=options.blocks,
+        trim=options.trim,
         seed=options.seed,
         progress=True,
     )

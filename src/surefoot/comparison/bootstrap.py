@@ -25,7 +25,8 @@ and losses below the range still count at every t of it. `usual_trim` is 5 % and
 values, as fewer cannot reject anything at the end of the range, but never more than a quarter.
 
 With `paired` whole rows are drawn instead, which keeps the dependence between the columns
-(returns of the same days, episodes of the same seeds).
+(returns of the same days, episodes of the same seeds). Where rows depend on those before, blocks of
+consecutive rows are drawn, and the processes stretched by what blocks lack (`memory`).
 
 `D^(1)` is constant and `D^(2)` linear between the observed values, so the supremum over all t is
 a maximum over the observed values: there is no grid to choose. All resamples of a chunk are
@@ -36,15 +37,16 @@ hypotheses.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.comparison.memory import BLOCKS, Blocks, memory_of, stretch
 from surefoot.comparison.process import Pair, Tally
-from surefoot.comparison.resampling import Resampling
+from surefoot.comparison.resampling import Draws, Resampling, together
 from surefoot.core.array import check_tolerance
-from surefoot.errors import InputError
+from surefoot.errors import InputError, unknown
 
 Array = NDArray[np.float64]
 _CHUNK = 1 << 24  # weights in flight
@@ -71,6 +73,8 @@ class DominanceTest:
     """The t of the range at which the evidence for dominance is weakest."""
     margin: float
     """`D_y - D_x` there; dominance needs it to be positive."""
+    length: int = 1
+    """Rows of a block that were drawn together; 1 where rows were drawn on their own."""
 
 
 class PairTests(NamedTuple):
@@ -87,84 +91,111 @@ def usual_trim(size: int) -> float:
     return min(0.25, max(0.05, 20 / size))
 
 
+@dataclass(frozen=True)
+class TestSettings:
+    """How a pair is tested; `tolerance` is that of `fsd_dominates` and `ssd_dominates`.
+
+    At the second order it loosens "x dominates y" to `D_x <= D_y + tolerance`, which is the same as
+    `F^-2_x >= F^-2_y - tolerance` (the two are convex conjugates); at the first order to quantiles
+    of x at most `tolerance` below those of y, so x is shifted by that much.
+    """
+
+    __test__ = False  # no tests of pytest's
+
+    resamples: int = 1000
+    seed: int = 0
+    tolerance: float = 0.0
+    paired: bool = False
+    """Rows of the two belong together."""
+    trim: float | None = None
+    """Share of the pooled values left out at an end of the range; None: `usual_trim`."""
+    blocks: Blocks = "circular"
+
+    def __post_init__(self) -> None:
+        check_tolerance(self.tolerance)
+        if not isinstance(self.resamples, int | np.integer) or self.resamples < 19:
+            raise InputError(f"resamples = {self.resamples}: a test at level 0.05 needs 19 or more")
+        if not isinstance(self.seed, int | np.integer) or self.seed < 0:
+            raise InputError(f"seed = {self.seed}: it must be a whole number that is not negative")
+        if self.trim is not None and not 0 <= self.trim < 0.5:
+            raise InputError(f"trim = {self.trim}: it must be at least 0 and below 0.5")
+        if self.blocks not in BLOCKS:
+            raise unknown("blocks", self.blocks, BLOCKS)
+
+
 def dominance_test(
     x: Array,
     y: Array,
     order: int = 2,
     *,
-    resamples: int = 1000,
-    seed: int = 0,
-    tolerance: float = 0.0,
-    paired: bool = False,
-    trim: float | None = None,
+    dependence: str | int = "auto",
+    **settings: Any,
 ) -> DominanceTest:
-    """Test "x dominates y at `order`" and its opposite.
+    """Test "x dominates y at `order`" and its opposite; `settings` are those of `TestSettings`.
 
     `dominance_p` below 0.05 contradicts it; `nondominance_p` below 0.05 establishes it. `x` and `y`
-    are independent samples, of any lengths, or with `paired` the columns of one table. Rows are
-    taken to be independent of each other: of a series with memory the p-values are too small.
+    are independent samples, of any lengths, or with `paired` the columns of one table.
+    `dependence` says how rows depend on those before: "auto" looks, "none", or the block length.
     """
     if order not in (1, 2):
         raise InputError(f"order = {order}: dominance is tested at order 1 and 2")
-    tests = pair_tests(
-        x, y, resamples=resamples, seed=seed, tolerance=tolerance, paired=paired,
-        trim=trim,
-    )  # fmt: skip
-    return tests.forward[order - 1]
+    return pair_tests(x, y, dependence=dependence, **settings).forward[order - 1]
 
 
-def pair_tests(
-    x: Array,
-    y: Array,
-    *,
-    resamples: int = 1000,
-    seed: int = 0,
-    tolerance: float = 0.0,
-    paired: bool = False,
-    trim: float | None = None,
-) -> PairTests:
-    """The four tests of one pair; `tolerance` is that of `fsd_dominates` and `ssd_dominates`.
-
-    At the second order it loosens H0 to `D_x <= D_y + tolerance`, which is the same as
-    `F^-2_x >= F^-2_y - tolerance` (the two are convex conjugates); at the first order to
-    quantiles of x at most `tolerance` below those of y, so x is shifted by that much. `trim` is
-    the share of the pooled values left out at an end of the range (`usual_trim` by default).
-    """
+def pair_tests(x: Array, y: Array, *, dependence: str | int = "auto", **settings: Any) -> PairTests:
+    """The tests of one pair: both orders, both directions, both hypotheses."""
+    chosen = TestSettings(**settings)
     x, y = _sample(x, "x"), _sample(y, "y")
-    check_tolerance(tolerance)
-    _check(resamples, seed)
-    if paired and len(x) != len(y):
+    if chosen.paired and len(x) != len(y):
         raise InputError(f"paired: x has {len(x)} rows and y has {len(y)}")
+    lengths = [memory_of(z, dependence, chosen.blocks).length for z in (x, y)]
+    return tests_of_pair(x, y, (lengths[0], lengths[1]), chosen)
+
+
+def tests_of_pair(
+    x: Array, y: Array, lengths: tuple[int, int], settings: TestSettings
+) -> PairTests:
+    """The tests of two columns, each with its block length; both are checked already."""
+    tolerance, trim = settings.tolerance, settings.trim
     trim = usual_trim(len(x) + len(y)) if trim is None else trim
-    if not 0 <= trim < 0.5:
-        raise InputError(f"trim = {trim}: it must be at least 0 and below 0.5")
-    draws = (
-        Resampling(len(x), resamples, seed),
-        Resampling(len(y), resamples, seed, stream=0 if paired else 1),
-    )
+    draws = _draws(len(x), len(y), lengths, settings)
+    wider = max(stretch(draw.length, draw.n, draw.blocks) for draw in draws)
     pair = Pair(x, y, trim)
-    first, second = Tally(pair.first), Tally(pair.second, tolerance)
+    first, second = Tally(pair.first, 0.0, wider), Tally(pair.second, tolerance, wider)
     walks: list[tuple[Pair, Tally, Tally | None]] = [(pair, first, second)]
     if tolerance > 0:  # at the first order a shift for each direction, so a support for each
         shifted = Pair(x + tolerance, y, trim), Pair(x, y + tolerance, trim)
-        walks += [(moved, Tally(moved.first), None) for moved in shifted]
+        walks += [(moved, Tally(moved.first, 0.0, wider), None) for moved in shifted]
     most = max(1, _CHUNK // (len(x) + len(y)))
-    for weights in zip(*(draw.chunks(most) for draw in draws), strict=True):
+    for weights in together(draws, most):
         for place, *tallies in walks:
             for tally in tallies:
                 if tally is not None:
                     tally.begin(weights[0].shape[1])
             place.walk(*weights, *tallies)
-    firsts = [walk[1] for walk in walks]
+    firsts, length = [walk[1] for walk in walks], max(draw.length for draw in draws)
+    over, under = (firsts[1], firsts[2]) if tolerance > 0 else (first, first)
     return PairTests(
-        (_test(firsts[1 if tolerance else 0], 1), _test(second, 1)),
-        (_test(firsts[2 if tolerance else 0], -1), _test(second, -1)),
+        (_test(over, 1, length), _test(second, 1, length)),
+        (_test(under, -1, length), _test(second, -1, length)),
     )
 
 
-def _test(tally: Tally, way: int) -> DominanceTest:
+def _draws(n: int, m: int, lengths: tuple[int, int], settings: TestSettings) -> Draws:
+    """Rows that belong together are drawn together, in the longer of the two blocks."""
+    options = {"resamples": settings.resamples, "seed": settings.seed, "blocks": settings.blocks}
+    if settings.paired:
+        one = Resampling(n, length=max(lengths), **options)
+        return one, one
+    return (
+        Resampling(n, length=lengths[0], **options),
+        Resampling(m, length=lengths[1], stream=1, **options),
+    )
+
+
+def _test(tally: Tally, way: int, length: int) -> DominanceTest:
     """From the processes to the two p-values; `way` is 1 for x over y, -1 for y over x."""
-    curve, resampled = tally.curve, tally.high if way > 0 else -tally.low
+    curve, resampled = tally.curve, tally.suprema(way)
     seen = max(float(np.max(way * curve.values)), 0.0)
     excess = seen - tally.tolerance
     excess = excess if excess > curve.slack else min(excess, 0.0)
@@ -188,6 +219,7 @@ def _test(tally: Tally, way: int) -> DominanceTest:
         high=float(ends[1]),
         weakest=float(curve.places[weakest]),
         margin=float(margin[weakest]) / curve.scale,
+        length=length,
     )
 
 
@@ -201,10 +233,3 @@ def _sample(x: Array, name: str) -> Array:
     if not np.isfinite(x).all():
         raise InputError(f"{name}[{int(np.argmin(np.isfinite(x)))}] is not finite")
     return x
-
-
-def _check(resamples: int, seed: int) -> None:
-    if not isinstance(resamples, int | np.integer) or resamples < 19:
-        raise InputError(f"resamples = {resamples}: a test at level 0.05 needs at least 19")
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed = {seed}: it must be a whole number that is not negative")

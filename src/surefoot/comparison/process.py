@@ -50,11 +50,11 @@ class Pair:
         support = pooled[self._order]
         self._width = np.diff(support, append=support[-1])
         scale, root = math.lcm(n, m), math.sqrt(n * m / (n + m))
-        self._factors = scale // n, -(scale // m)
+        self._factors = scale // n, scale // m
         self._dtype: Any = next(d for d in _WHOLE if 2 * scale < np.iinfo(d).max)
         self._last = np.append(support[1:] > support[:-1], True)  # of equal values
         self._ties = not self._last.all()
-        first = np.cumsum(np.repeat(self._factors, (n, m))[self._order])
+        first = np.cumsum(np.repeat((self._factors[0], -self._factors[1]), (n, m))[self._order])
         share = np.searchsorted(support, support, side="right") / (n + m)
         within = share >= trim
         self.first = Curve(
@@ -70,48 +70,48 @@ class Pair:
 
     def walk(self, x: Weights, y: Weights, first: Tally | None, second: Tally | None) -> None:
         """Run down the support with some resamples and let the tallies see the processes."""
-        rows = np.concatenate(
-            [part * self._dtype(factor) for part, factor in zip((x, y), self._factors, strict=True)]
-        )
-        size, resamples = rows.shape
+        rows = [
+            part.astype(self._dtype) * self._dtype(factor) if factor > 1 else part
+            for part, factor in zip((x, y), self._factors, strict=True)
+        ]
+        resamples, n = x.shape[1], len(x)
+        block, integral = np.empty((_BLOCK, resamples), self._dtype), np.empty((_BLOCK, resamples))
         height, area = np.zeros(resamples, self._dtype), np.zeros(resamples)
-        integral = np.empty((_BLOCK, resamples))
         seen = 0
-        for start in range(0, size, _BLOCK):
-            block = rows[self._order[start : start + _BLOCK]]
-            height = _run(block, height)
+        for start in range(0, len(self._order), _BLOCK):
+            places = self._order[start : start + _BLOCK].tolist()
+            for line, place in zip(block, places, strict=False):
+                if place < n:
+                    np.add(height, rows[0][place], out=line)
+                else:
+                    np.subtract(height, rows[1][place - n], out=line)
+                height = line
+            height, part = height.copy(), block[: len(places)]
             if first is not None:
-                shown = block[self._last[start : start + _BLOCK]] if self._ties else block
+                shown = part[self._last[start : start + _BLOCK]] if self._ties else part
                 first.see(shown, seen)
                 seen += len(shown)
             if second is not None:
-                part = integral[: len(block)]
-                np.multiply(block, self._width[start : start + _BLOCK, None], out=part)
-                area = _run(part, area)
+                part = np.multiply(
+                    part, self._width[start : start + _BLOCK, None], out=integral[: len(places)]
+                )
+                for line in part:
+                    area = np.add(area, line, out=line)
+                area = area.copy()
                 second.see(part, start)
 
 
-def _run(block: NDArray[Any], before: NDArray[Any]) -> NDArray[Any]:
-    """Running sums down the rows, in place; a row at a time, as NumPy's own cumsum goes across."""
-    if len(block):
-        block[0] += before
-        for i in range(1, len(block)):
-            np.add(block[i], block[i - 1], out=block[i])
-        return block[-1].copy()
-    return before
-
-
 class Tally:
-    """What a chunk of resamples' processes of one order come to, for both directions.
+    """What the resamples' processes of one order come to, for both directions.
 
-    `high` and `low`: their suprema and infima, never below or above 0, as left of all values
-    every D is 0. `reached`: at how many resamples the process at t is at least as far from 0 as
-    the sample's own, for every t of the range; it is counted only where the sample dominates on
-    all of it.
+    `high` and `low`: their suprema and infima, never below or above 0, as left of all values every
+    D is 0. `reached`: at how many resamples the process at t is at least as far from 0 as the
+    sample's own, for every t of the range; counted only where the sample dominates on all of it.
+    `stretch` says how much narrower than the truth the processes are.
     """
 
-    def __init__(self, curve: Curve, tolerance: float = 0.0) -> None:
-        self.curve, self.tolerance = curve, tolerance * curve.scale
+    def __init__(self, curve: Curve, tolerance: float = 0.0, stretch: float = 1.0) -> None:
+        self.curve, self.tolerance, self._stretch = curve, tolerance * curve.scale, stretch
         self._highs: list[Array] = []
         self._lows: list[Array] = []
         self.margin = {1: self.tolerance - curve.values, -1: self.tolerance + curve.values}
@@ -122,6 +122,7 @@ class Tally:
         }
 
     def begin(self, resamples: int) -> None:
+        """The next blocks are those of so many further resamples."""
         self._highs.append(np.zeros(resamples))
         self._lows.append(np.zeros(resamples))
 
@@ -134,14 +135,11 @@ class Tally:
         here = slice(start, start + len(block))
         for way, reached in self.reached.items():
             if self.curve.inside[here].any():
-                limit = self.margin[way][here, None] - self.curve.slack
+                limit = (self.margin[way][here, None] - self.curve.slack) / self._stretch
                 far = block <= -limit if way > 0 else block >= limit
                 reached[here] += np.count_nonzero(far, axis=1)
 
-    @property
-    def high(self) -> Array:
-        return np.concatenate(self._highs)
-
-    @property
-    def low(self) -> Array:
-        return np.concatenate(self._lows)
+    def suprema(self, way: int) -> Array:
+        """Of `D_x - D_y` (1) or of `D_y - D_x` (-1) in each resample, as wide as they should be."""
+        parts = self._highs if way > 0 else self._lows
+        return way * self._stretch * np.concatenate(parts)

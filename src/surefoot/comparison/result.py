@@ -22,6 +22,7 @@ import numpy as np
 
 from surefoot.comparison.bootstrap import DominanceTest
 from surefoot.comparison.dates import Dates
+from surefoot.comparison.memory import Blocks, Memory
 from surefoot.comparison.returns import Columns, write_returns
 from surefoot.comparison.summaries import LEVELS, Summary
 from surefoot.errors import InputError, unknown
@@ -94,6 +95,11 @@ class Comparison:
     level: float
     paired: bool
     trim: float | None
+    blocks: Blocks
+    dependence: str | int
+    """As it was asked for."""
+    memory: dict[str, Memory]
+    """What was seen of each column's dependence over time."""
     returns: Columns = field(repr=False)
     """The samples, in the order they came in."""
     dates: dict[str, Dates] = field(default_factory=dict, repr=False)
@@ -167,9 +173,29 @@ class Comparison:
         return tuple(notes)
 
     @property
+    def rows_drawn(self) -> str:
+        """Which rows a resample draws, and why."""
+        lengths = sorted({v.test.length for v in self.verdicts})
+        single = "single rows" if self.paired else "single values of each column"
+        if lengths == [1]:
+            reason = {"auto": "no serial correlation seen"}.get(str(self.dependence), "as asked")
+            return f"{single} drawn ({reason})"
+        drawn = f"{self.blocks} blocks of {lengths[-1]} rows drawn"
+        if len(lengths) > 1:
+            low = f"{lengths[0]} to " if lengths[0] > 1 else "up to "
+            drawn = f"{self.blocks} blocks of {low}{lengths[-1]} rows drawn"
+        if self.dependence != "auto":
+            return f"{drawn} (as asked)"
+        seen = {name: memory.seen for name, memory in self.memory.items() if memory.length > 1}
+        few = "; ".join(f"{name}: {text}" for name, text in list(seen.items())[:4])
+        more = f"; and {len(seen) - 4} more columns" if len(seen) > 4 else ""
+        return f"{drawn} ({few}{more})"
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What the comparison was made with."""
-        names = ("source", "tolerance", "resamples", "seed", "level", "paired", "trim")
+        names = ("source", "tolerance", "resamples", "seed", "level", "paired", "trim",
+                 "dependence", "blocks")  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
@@ -178,6 +204,7 @@ class Comparison:
             {
                 "kind": "comparison",
                 **self.settings,
+                "memory": self.memory,
                 "levels": LEVELS,
                 "summaries": self.summaries,
                 "verdicts": [{**vars(v), "word": v.word} for v in self.verdicts],

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.comparison.bootstrap import PairTests, pair_tests
+from surefoot.comparison.bootstrap import PairTests, TestSettings, tests_of_pair
+from surefoot.comparison.memory import Blocks, Memory, memory_of
 from surefoot.comparison.numerals import Decimal
 from surefoot.comparison.result import (
     ORDERS,
@@ -27,7 +28,6 @@ from surefoot.comparison.result import (
 )
 from surefoot.comparison.returns import Columns, Missing, as_table, read_returns
 from surefoot.comparison.summaries import summary_of
-from surefoot.core.array import check_tolerance
 from surefoot.core.dominance import almost_ssd_ratio, fsd_dominates, ssd_dominates, violation
 from surefoot.core.stats import holm
 from surefoot.errors import InputError
@@ -45,8 +45,10 @@ def compare(
     resamples: int = 1000,
     seed: int = 0,
     level: float = 0.05,
-    paired: bool = False,
+    paired: bool | None = None,
     trim: float | None = None,
+    dependence: str | int = "auto",
+    blocks: Blocks = "circular",
     source: str | None = None,
     progress: bool = False,
 ) -> Comparison:
@@ -56,31 +58,39 @@ def compare(
     `names`; columns may have different lengths. `missing` and `prices` say what becomes of gaps and
     of prices, as in `read_returns`. `tolerance`, in the units of the returns, is what
     dominance forgives. `paired` says that a row holds outcomes of one and the same day, seed or
-    task in every column. `trim` is the share of the pooled values left out at an end of the range
-    on which dominance can be established (`bootstrap` says why). Rows are taken to be independent
-    of each other.
+    task in every column, and is taken to be so where all columns have one length. `dependence` says
+    whether rows depend on those before: "auto" looks at each column, "none", or the length of the
+    blocks to draw. `trim` is the share of the pooled values left out at an end of the range on
+    which dominance can be established (`bootstrap` says why).
     """
-    check_tolerance(tolerance)
     if not 0 < level < 1:
         raise InputError(f"level = {level}: it must lie between 0 and 1")
     table = as_table(returns, names, columns, missing=missing, prices=prices)
     if len(table) < 2:
         raise InputError(f"{source or 'returns'}: a comparison needs at least 2 columns")
-    if paired and len({len(column) for column in table.values()}) > 1:
+    equal = len({len(column) for column in table.values()}) == 1
+    if paired and not equal:
         lengths = ", ".join(f"{name}: {len(column)}" for name, column in table.items())
         raise InputError(f"paired: the columns differ in length ({lengths})")
-    tests = _all_tests(table.columns, resamples, seed, tolerance, paired, trim, progress)
+    settings = TestSettings(
+        int(resamples),
+        seed,
+        float(tolerance),
+        equal if paired is None else bool(paired),
+        trim,
+        blocks,
+    )
+    memory = {name: memory_of(column, dependence, blocks) for name, column in table.items()}
+    tests = _all_tests(table.columns, memory, settings, progress)
     ascending = {name: np.sort(column) for name, column in table.items()}
     verdicts = [v for order in ORDERS for v in _verdicts(ascending, tests, order, tolerance, level)]
     return Comparison(
         tuple(summary_of(name, table[name], table.dates.get(name)) for name in table),
         tuple(verdicts),
-        tolerance=float(tolerance),
-        resamples=int(resamples),
-        seed=int(seed),
+        **vars(settings),
         level=float(level),
-        paired=bool(paired),
-        trim=trim,
+        dependence=dependence,
+        memory=memory,
         returns=table.columns,
         dates=table.dates,
         reading=table.notes,
@@ -101,8 +111,10 @@ def compare_file(
     resamples: int = 1000,
     seed: int = 0,
     level: float = 0.05,
-    paired: bool = False,
+    paired: bool | None = None,
     trim: float | None = None,
+    dependence: str | int = "auto",
+    blocks: Blocks = "circular",
     progress: bool = False,
 ) -> Comparison:
     """Compare the columns of a CSV or Parquet file; with `out` save it as a run directory.
@@ -120,6 +132,8 @@ def compare_file(
         level=level,
         paired=paired,
         trim=trim,
+        dependence=dependence,
+        blocks=blocks,
         source=portable_path(Path(path)),
         progress=progress,
     )
@@ -129,13 +143,7 @@ def compare_file(
 
 
 def _all_tests(
-    table: Columns,
-    resamples: int,
-    seed: int,
-    tolerance: float,
-    paired: bool,
-    trim: float | None,
-    show: bool,
+    table: Columns, memory: dict[str, Memory], settings: TestSettings, show: bool
 ) -> dict[tuple[str, str], PairTests]:
     """The tests of every ordered pair.
 
@@ -148,11 +156,9 @@ def _all_tests(
     tests = {}
     with progress(len(pairs), "compare", "pairs", mode="auto" if show else "silent") as bar:
         for a, b in pairs:
-            forward, backward = tests[a, b] = pair_tests(
-                table[a], table[b], resamples=resamples, seed=seed, tolerance=tolerance,
-                paired=paired, trim=trim,
-            )  # fmt: skip
-            tests[b, a] = PairTests(backward, forward)
+            lengths = memory[a].length, memory[b].length
+            tests[a, b] = tests_of_pair(table[a], table[b], lengths, settings)
+            tests[b, a] = PairTests(*tests[a, b][::-1])
             bar.advance()
     return tests
 

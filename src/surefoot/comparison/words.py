@@ -26,7 +26,7 @@ def text(c: Comparison) -> str:
     """For a terminal: tables of the columns, a matrix of verdicts for each order, the sets."""
     parts = [
         _title(c),
-        *(f"  {note}" for note in c.reading),
+        *(f"  {note}" for note in (*c.reading, c.rows_drawn)),
         "",
         *align([HEADER, *summary_rows(c)]),
     ]
@@ -63,7 +63,7 @@ def markdown(c: Comparison) -> str:
         parts += [*_table([header, *body]), ""]
         parts += [f"- {label}: {_escape(members)}" for label, members in sets(c, order)]
     parts += ["", explanation(c)]
-    parts += [f"\n> {_escape(note)}." for note in (*c.reading, *c.notes)]
+    parts += [f"\n> {_escape(note)}." for note in (*c.reading, c.rows_drawn, *c.notes)]
     return "\n".join(parts) + "\n"
 
 
