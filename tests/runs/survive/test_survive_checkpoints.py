@@ -29,7 +29,8 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(name, tmp_path):
     whole = make().learn(STEPS, log=tmp_path / "whole")
     keeper = Checkpoints(tmp_path / "checkpoints", every=EVERY, keep=9)
     make().learn(STEPS - EVERY, log=tmp_path / "parts", checkpoints=keeper)
-    for path in (keeper.paths[0], keeper.paths[2], keeper.latest()):
+    # A slow disk takes fewer of them: the one in the middle of those there are.
+    for path in (keeper.paths[0], keeper.paths[len(keeper.paths) // 2], keeper.latest()):
         again = resume(path)
         assert again.num_timesteps <= STEPS - EVERY
         again.learn(STEPS - again.num_timesteps, log=tmp_path / "parts")
