@@ -55,7 +55,8 @@ def html(c: Comparison) -> str:
 
 def _matrix(c: Comparison, order: int) -> str:
     numbers = {(v.a, v.b): p_values(v) for v in c.verdicts if v.order == order}
-    head = "".join(f"<th>{escape(name)}</th>" for name in ("", *c.names))
+    left = 'style="text-align:left"'
+    head = "".join(f"<th {left}>{escape(name)}</th>" for name in ("", *c.names))
     body = ""
     for a, row in matrix(c, order).items():
         cells = ""

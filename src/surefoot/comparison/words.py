@@ -135,17 +135,17 @@ def year_rows(c: Comparison) -> list[tuple[str, ...]]:
     """Of the columns whose rows have dates."""
     years = [(s.name, s.annual) for s in c.summaries if s.annual is not None]
     return [
-        (name, _share(y.growth), _share(y.volatility), _ratio(y.sharpe), _ratio(y.sortino),
-         _share(y.max_drawdown))
+        (name, share(y.growth), share(y.volatility), ratio(y.sharpe), ratio(y.sortino),
+         share(y.max_drawdown))
         for name, y in years
     ]  # fmt: skip
 
 
-def _share(value: float | None) -> str:
+def share(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.4g} %"
 
 
-def _ratio(value: float | None) -> str:
+def ratio(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
 
 

@@ -12,6 +12,7 @@ from surefoot import plots
 from surefoot.agents.loading import open_agent
 from surefoot.envs.cliffs import CliffGrid, noisy_states
 from surefoot.errors import InputError
+from surefoot.report.comparison import verdict_parts
 from surefoot.report.explorer import (
     Learned,
     Place,
@@ -222,6 +223,7 @@ def _first_observation(agent: Any) -> Explorer:
 def sweep_parts(stored: Stored) -> list[Part]:
     return [
         *guarded("Cells", lambda: _cells(stored)),
+        *guarded("Dominance between cells", lambda: _cell_verdicts(stored)),
         *guarded("Learning curves", lambda: _curves(stored)),
         *guarded("Failures", lambda: _failures(stored)),
     ]
@@ -234,6 +236,15 @@ def _cells(stored: Stored) -> list[Part]:
     rows = tuple((plots.cell_label(c), *(_number(c.get(name)) for name in NUMBERS)) for c in cells)
     table = DataTable(("cell", *NUMBERS.values()), rows, "Each cell in numbers", look="numbers")
     return [Figure("cells", "Return of each cell", drawn_uri(plots.draw_sweep_cells(cells))), table]
+
+
+def _cell_verdicts(stored: Stored) -> list[Part]:
+    """Paired by seed; a sweep with one cell, or with very many, has none."""
+    if not stored.has("comparison.json"):
+        return []
+    content = stored.json("comparison.json")
+    notes = [Note(f"{note}.", "warning") for note in content["notes"]]
+    return [*notes, *verdict_parts(content)]
 
 
 def _number(value: Any) -> str:
