@@ -23,11 +23,19 @@ from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.logs import Watch
 
 
+class Patient(Checkpoints):
+    """Waits for the disk: the same checkpoints are taken however slow it is."""
+
+    def offer(self, take):
+        self.settle()
+        return super().offer(take)
+
+
 @pytest.mark.parametrize("name", survive_child.kinds())
 def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(name, tmp_path):
     make = survive_child.kinds()[name]
     whole = make().learn(STEPS, log=tmp_path / "whole")
-    keeper = Checkpoints(tmp_path / "checkpoints", every=EVERY, keep=9)
+    keeper = Patient(tmp_path / "checkpoints", every=EVERY, keep=9)
     make().learn(STEPS - EVERY, log=tmp_path / "parts", checkpoints=keeper)
     # A slow disk takes fewer of them: the one in the middle of those there are.
     for path in (keeper.paths[0], keeper.paths[len(keeper.paths) // 2], keeper.latest()):
@@ -50,7 +58,7 @@ def test_a_disk_that_is_too_slow_for_checkpoints_changes_no_bit(tmp_path, monkey
 
 def test_evaluations_and_watched_states_are_logged_once(tmp_path):
     polars = pytest.importorskip("polars")
-    keeper = Checkpoints(tmp_path / "checkpoints", every=60, keep=9)
+    keeper = Patient(tmp_path / "checkpoints", every=60, keep=9)
     options = {"eval_every": 40, "eval_episodes": 2, "watch": Watch(np.zeros(4), 30)}
     make = survive_child.kinds()["neural-gymnasium"]
     whole = make().learn(200, log=tmp_path / "whole", **options)
@@ -74,7 +82,7 @@ def test_logs_that_are_too_short_are_another_runs(tmp_path):
 
 
 def test_the_last_ones_are_kept_and_damaged_ones_passed_over(tmp_path):
-    keeper = Checkpoints(tmp_path, every=50, keep=2)
+    keeper = Patient(tmp_path, every=50, keep=2)
     agent = survive_child.kinds()["tabular-stepped"]().learn(240, checkpoints=keeper)
     assert len(keeper.paths) == 2
     # Taxi's episodes are cut after 40 steps here: an episode begins at step 240.
@@ -124,22 +132,23 @@ def test_training_does_not_wait_for_the_disk(tmp_path, monkeypatch):
 class Walker(gym.Env):
     """Its state is in a place no one else looks into."""
 
-    observation_space = gym.spaces.Box(-1, 1, (1,), np.float32)
+    observation_space = gym.spaces.Box(-1, 1, (4,), np.float32)
     action_space = gym.spaces.Discrete(2)
 
     def __init__(self):
         self.inside = iter(())  # nothing that could be written down
-        self.place = 0.0
+        self.place, self.clock = 0.0, 0
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        self.place = float(self.np_random.uniform(-0.1, 0.1))
-        return np.array([self.place], np.float32), {}
+        self.place, self.clock = float(self.np_random.uniform(-0.1, 0.1)), 0
+        return np.full(4, self.place, np.float32), {}
 
     def step(self, action):
         self.place += 0.1 * (2 * action - 1) + float(self.np_random.normal(0, 0.02))
-        place = np.array([np.clip(self.place, -1, 1)], np.float32)
-        return place, -abs(self.place), abs(self.place) > 0.9, False, {}
+        self.clock += 1
+        place = np.full(4, np.clip(self.place, -1, 1), np.float32)
+        return place, -abs(self.place), abs(self.place) > 0.9, self.clock == 25, {}
 
 
 class Endless(Walker):
@@ -188,7 +197,7 @@ def test_a_run_goes_on_between_episodes_bit_for_bit(kind, tmp_path):
         "growing": Growing, "wrapped": wrapped, "box2d": lambda: gym.make("LunarLander-v3"),
     }[kind]  # fmt: skip
     whole = sf.NeuralAgent(make(), **TINY).learn(400)
-    keeper = Checkpoints(tmp_path, every=60, keep=9)
+    keeper = Patient(tmp_path, every=60, keep=9)
     sf.NeuralAgent(make(), **TINY).learn(390, checkpoints=keeper)
     assert len(keeper.paths) >= 3
     for path in (keeper.paths[1], keeper.paths[-1]):
