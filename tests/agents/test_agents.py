@@ -183,5 +183,5 @@ def test_on_the_risky_cliff_ssd_takes_the_sure_path_and_greedy_less_often():
 
 
 def test_env_is_checked():
-    with pytest.raises(InputError, match="env is a int: give a Gymnasium environment or its id"):
+    with pytest.raises(InputError, match="env is a int: pass a Gymnasium environment or its id"):
         sf.TabularAgent(3)

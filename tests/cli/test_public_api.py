@@ -53,8 +53,9 @@ def test_every_public_name_is_there_and_the_three_lists_agree():
         for alias in node.names
     }
     assert seen.keys() | {"__version__"} == set(sf.__all__)
-    assert sf._HOME.keys() | set(sf._MODULES) | {"__version__"} == set(sf.__all__)
-    for name, module in sf._HOME.items():
+    home = {name: module for module, names in sf._NAMES.items() for name in names.split()}
+    assert home.keys() | set(sf._MODULES) | {"__version__"} == set(sf.__all__)
+    for name, module in home.items():
         assert seen[name] == f"surefoot.{module}"
 
 

@@ -131,7 +131,7 @@ def test_losses_that_learn_the_second_moment(options):
     narrow, wide = deviations(probes.NoisyArms(), [1.0], **options)
     assert narrow == pytest.approx(0.5, abs=0.25)
     assert wide == pytest.approx(1.95, abs=0.4)
-    assert deviations(probes.Fork(), 0, **options) == pytest.approx(0.5, abs=0.2)
+    assert deviations(probes.CoinFork(), 0, **options) == pytest.approx(0.5, abs=0.2)
 
 
 @pytest.mark.slow
@@ -139,4 +139,4 @@ def test_losses_that_learn_the_second_moment(options):
 def test_losses_that_cannot_learn_the_second_moment(loss):
     # One sampled Dirac at a time, coupled in sorted order: all particles meet at the mean.
     assert deviations(probes.NoisyArms(), [1.0], loss=loss).max() < 0.35
-    assert deviations(probes.Fork(), 0, loss=loss).max() < 0.15
+    assert deviations(probes.CoinFork(), 0, loss=loss).max() < 0.15

@@ -162,7 +162,8 @@ class NotANumber(gymnasium.Env):
 
 def test_a_bad_environment_is_named():
     with pytest.raises(
-        RunError, match="NotANumber, seed 0, step 1: state 0, the environment gave the reward nan"
+        RunError,
+        match="NotANumber, seed 0, step 1: state 0, the environment returned the reward nan",
     ):
         TabularAgent(NotANumber(), **TABLE).learn(5)
 

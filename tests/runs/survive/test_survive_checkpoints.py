@@ -37,7 +37,8 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(name, tmp_path):
     whole = make().learn(STEPS, log=tmp_path / "whole")
     keeper = Patient(tmp_path / "checkpoints", every=EVERY, keep=9)
     make().learn(STEPS - EVERY, log=tmp_path / "parts", checkpoints=keeper)
-    for path in (keeper.paths[0], keeper.paths[2], keeper.latest()):
+    # A slow disk takes fewer of them: the one in the middle of those there are.
+    for path in (keeper.paths[0], keeper.paths[len(keeper.paths) // 2], keeper.latest()):
         again = resume(path)
         assert again.num_timesteps <= STEPS - EVERY
         again.learn(STEPS - again.num_timesteps, log=tmp_path / "parts")
@@ -108,7 +109,7 @@ def test_another_run_does_not_mix_with_what_is_there(tmp_path):
     for wrong in ({"every": 0}, {"keep": 0}, {"every": 1.5}):
         with pytest.raises(InputError, match="it must be a whole number"):
             Checkpoints(tmp_path, **wrong)
-    with pytest.raises(InputError, match="give Checkpoints"):
+    with pytest.raises(InputError, match="pass Checkpoints"):
         make().learn(10, checkpoints=str(tmp_path))
 
 
@@ -204,7 +205,7 @@ def test_a_run_goes_on_between_episodes_bit_for_bit(kind, tmp_path):
         assert again.at_boundary
         assert same(again.learn(400 - again.num_timesteps), whole)
     if kind == "growing":
-        with pytest.raises(InputError, match="does not say how to make its environment: give env="):
+        with pytest.raises(InputError, match="does not say how to make its environment: pass env="):
             resume(tmp_path)
         with pytest.raises(InputError, match=r"holds the memory of Growing; .* none keep one"):
             sf.NeuralAgent.resume(tmp_path, Walker())
@@ -243,7 +244,7 @@ def test_a_run_in_a_process_of_ones_own(tmp_path):
     assert digest(again.learn(70)) == digest(whole)
     with pytest.raises(InputError, match="another process"):
         sf.TabularAgent.resume(tmp_path, risky_cliff(sigma=0.5))
-    with pytest.raises(InputError, match="give env="):
+    with pytest.raises(InputError, match="pass env="):
         resume(tmp_path)
 
 

@@ -71,7 +71,7 @@ def counted():
 WORDS = {
     "raise": "the environment raised ValueError: the simulator is gone",
     "hang": "the environment raised Hang: it took more than 0.2 s",
-    "reward": "the environment gave the reward inf",
+    "reward": "the environment returned the reward inf",
 }
 
 
