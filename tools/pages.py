@@ -19,6 +19,7 @@ This page is made from `results/` by `tools/pages.py`. Everything on it comes fr
 
     surefoot reproduce all --out results
     surefoot reproduce gym-choices --out results/gym-choices
+    surefoot reproduce theory --out results/theory
 
 with the versions below. Intervals are 95 % Student t intervals over independent trials unless a
 table says otherwise. A claim that does not hold is listed as such, with the reason measured.

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 
-from surefoot.comparison import bootstrap, dominance_test, pair_tests
+from surefoot.comparison import bootstrap, dominance_test, pair_tests, process
+from surefoot.comparison.memory import stretch
+from surefoot.comparison.resampling import Resampling
 from surefoot.core.dominance import violation
 from surefoot.errors import InputError
 
@@ -29,7 +31,7 @@ def test_statistics_by_hand() -> None:
     found = pair_tests(x, np.array([2.0, 2.0]), resamples=19)
     assert [t.statistic for t in found.forward] == [0.5, 1.0]
     assert found.backward[1].statistic == 0.0
-    assert found.backward[1].p_value == 1.0
+    assert found.backward[1].dominance_p == 1.0
 
 
 def test_p_value_by_hand() -> None:
@@ -38,36 +40,79 @@ def test_p_value_by_hand() -> None:
     # k = 2 (S* is 0 otherwise): the p-value is 1/4 up to the resampling.
     test = dominance_test(np.array([0.0, 1.0]), np.array([1.0, 1.0]), 1, resamples=20_000)
     assert test.statistic == 0.5
-    assert test.p_value == pytest.approx(0.25, abs=0.012)  # four standard errors
+    assert test.dominance_p == pytest.approx(0.25, abs=0.012)  # four standard errors
 
 
-def naive_p_values(x: np.ndarray, y: np.ndarray, draws: bootstrap._Draws) -> list[float]:
-    """The definitions, one resample at a time, without sharing anything."""
+def naive_p_values(
+    x: np.ndarray, y: np.ndarray, draws: list, trim: float, wider: float
+) -> list[list[float]]:
+    """The definitions, one resample at a time, without sharing anything: both hypotheses."""
     support = np.union1d(x, y)
+    share = [(np.concatenate([x, y]) <= t).mean() for t in support]
+    ranges = [
+        [i for i, s in enumerate(share) if trim <= s <= 1 - trim],
+        [i for i, s in enumerate(share) if trim <= s],
+    ]
 
     def curves(sample: np.ndarray) -> np.ndarray:
         first = (sample[None] <= support[:, None]).mean(axis=1)
         return np.array([first, np.maximum(support[:, None] - sample[None], 0).mean(axis=1)])
 
-    observed = np.maximum((curves(x) - curves(y)).max(axis=1), 0)
-    reached = np.zeros(2)
-    for from_x, from_y in draws.chunks():
-        for i, j in zip(from_x, from_y, strict=True):
-            process = (curves(x[i]) - curves(x)) - (curves(y[j]) - curves(y))
-            reached += np.maximum(process.max(axis=1), 0) >= observed - 1e-9
-    return list((1 + reached) / (1 + draws.resamples))
+    base = curves(x) - curves(y)
+    observed = np.maximum(base.max(axis=1), 0)
+    reached, opposite = np.zeros(2), np.zeros(base.shape)
+    for i, j in zip(*draws, strict=True):
+        moved = wider * (curves(np.repeat(x, i + 1)) - curves(np.repeat(y, j + 1)) - base)
+        reached += np.maximum(moved.max(axis=1), 0) >= observed - 1e-9
+        opposite += moved <= base + 1e-9  # at least as far below 0 as the sample's own
+    many = 1 + len(draws[0])
+    nondominance = [
+        (1 + max(opposite[o, ranges[o]])) / many if (base[o, ranges[o]] < -1e-9).all() else 1.0
+        for o in range(2)
+    ]
+    return [list((1 + reached) / many), nondominance]
 
 
 @pytest.mark.parametrize("paired", [False, True])
 @pytest.mark.parametrize("discrete", [False, True])
-def test_against_the_definition_one_resample_at_a_time(paired: bool, discrete: bool) -> None:
+@pytest.mark.parametrize("shift", [0.2, -1.5])
+@pytest.mark.parametrize("length", [1, 4])
+def test_against_the_definition_one_resample_at_a_time(
+    paired: bool, discrete: bool, shift: float, length: int
+) -> None:
     rng = np.random.default_rng(5)
-    x, y = rng.normal(size=17), rng.normal(0.2, 1.3, size=17 if paired else 11)
+    x, y = rng.normal(size=17), rng.normal(shift, 1.3, size=17 if paired else 11)
     if discrete:
         x, y = np.round(x), np.round(y)
-    draws = bootstrap._Draws(len(x), len(y), 150, 7, paired)
-    found = pair_tests(x, y, resamples=150, seed=7, paired=paired)
-    assert [t.p_value for t in found.forward] == pytest.approx(naive_p_values(x, y, draws))
+    draws = [
+        next(Resampling(len(z), 150, 7, stream, length).chunks(150)).T
+        for z, stream in ((x, 0), (y, 0 if paired else 1))
+    ]
+    options = {"resamples": 150, "seed": 7, "paired": paired, "trim": 0.1}
+    found = pair_tests(x, y, dependence=length, **options)
+    wider = max(stretch(length, len(x)), stretch(length, len(y)))
+    dominance, nondominance = naive_p_values(x, y, draws, 0.1, wider)
+    assert [t.dominance_p for t in found.forward] == pytest.approx(dominance)
+    assert [t.nondominance_p for t in found.forward] == pytest.approx(nondominance)
+    dominance, nondominance = naive_p_values(y, x, draws[::-1], 0.1, wider)
+    assert [t.dominance_p for t in found.backward] == pytest.approx(dominance)
+    assert [t.nondominance_p for t in found.backward] == pytest.approx(nondominance)
+
+
+def test_nondominance_by_hand() -> None:
+    # x = {1, 1, 1, 1}, y = {0, 0, 1, 1}; at the first order the range (trim 0.1) is t = 0 alone, as
+    # at t = 1 both F are 1. The margin is F_y - F_x = 1/2. Resampled, F_y* has k zeros of 4 draws,
+    # k ~ binomial(4, 1/2): k/4 - 1/2 >= 1/2 only for k = 4, with probability 1/16.
+    x, y = np.ones(4), np.array([0.0, 0.0, 1.0, 1.0])
+    test = dominance_test(x, y, 1, resamples=20_000, trim=0.1)
+    assert (test.low, test.high, test.weakest, test.margin) == (0.0, 0.0, 0.0, 0.5)
+    assert test.nondominance_p == pytest.approx(1 / 16, abs=4 * 0.0017)
+    # At the second order D_y - D_x at t = 1 is 1/2, and D_y* - D_x* = k/4 likewise; t = 0 is in the
+    # range and both D are 0 there: nothing can be established. From trim 0.3 on t = 0 is left out.
+    assert dominance_test(x, y, 2, resamples=99, trim=0.1).nondominance_p == 1.0
+    test = dominance_test(x, y, 2, resamples=20_000, trim=0.3)
+    assert (test.low, test.high, test.margin) == (1.0, 1.0, 0.5)
+    assert test.nondominance_p == pytest.approx(1 / 16, abs=4 * 0.0017)
 
 
 @given(samples, samples)
@@ -87,21 +132,26 @@ def test_the_statistic_is_the_violation_and_the_kolmogorov_distance(
 @given(samples, samples, st.integers(0, 5))
 @settings(max_examples=40, deadline=None)
 def test_properties(x: np.ndarray, y: np.ndarray, seed: int) -> None:
-    options = {"resamples": 39, "seed": seed}
+    options = {"resamples": 39, "seed": seed, "dependence": "none"}
     found = pair_tests(x, y, **options)
     for test in (*found.forward, *found.backward):
-        assert 1 / 40 <= test.p_value <= 1
-        assert test.p_value == 1 or test.statistic > 0
+        assert 1 / 40 <= test.nondominance_p <= 1
+        assert test.low <= test.weakest <= test.high
+        assert test.margin > 0 or test.nondominance_p == 1
+        assert 1 / 40 <= test.dominance_p <= 1
+        assert test.dominance_p == 1 or test.statistic > 0
     # A power of two scales without rounding: p-values stay, second-order statistics scale.
     scaled = pair_tests(4 * x, 4 * y, **options)
-    assert [t.p_value for t in scaled.forward] == [t.p_value for t in found.forward]
+    assert [t.dominance_p for t in scaled.forward] == [t.dominance_p for t in found.forward]
     assert scaled.forward[1].statistic == pytest.approx(4 * found.forward[1].statistic)
     # A tolerance loosens the hypothesis.
     loose = pair_tests(x, y, tolerance=0.5, **options)
-    assert loose.forward[1].p_value >= found.forward[1].p_value
+    assert loose.forward[1].dominance_p >= found.forward[1].dominance_p
     assert loose.forward[1].statistic <= found.forward[1].statistic
+    assert loose.forward[1].nondominance_p <= found.forward[1].nondominance_p
     same = pair_tests(x, x, **options)
-    assert [t.p_value for t in same.forward + same.backward] == [1.0] * 4
+    assert [t.nondominance_p for t in same.forward + same.backward] == [1.0] * 4
+    assert [t.dominance_p for t in same.forward + same.backward] == [1.0] * 4
 
 
 def test_tolerance_is_that_of_the_verdicts() -> None:
@@ -124,6 +174,7 @@ def test_the_seed_decides_and_the_chunks_do_not(monkeypatch: pytest.MonkeyPatch)
     assert pair_tests(x, y, resamples=200, seed=3) == first
     assert pair_tests(x, y, resamples=200, seed=4) != first
     monkeypatch.setattr(bootstrap, "_CHUNK", 1000)
+    monkeypatch.setattr(process, "_BLOCK", 7)
     assert pair_tests(x, y, resamples=200, seed=3) == first
 
 
@@ -134,6 +185,7 @@ def test_the_seed_decides_and_the_chunks_do_not(monkeypatch: pytest.MonkeyPatch)
         ({"resamples": 5}, "resamples = 5"),
         ({"seed": -1}, "seed = -1"),
         ({"tolerance": -0.1}, "tolerance"),
+        ({"trim": 0.5}, "trim = 0.5"),
         ({"paired": True}, "3 rows and y has 2"),
     ],
 )
@@ -162,7 +214,7 @@ def test_against_pysdtest() -> None:
             theirs.testing()
             ours = dominance_test(a, b, order, resamples=4000)
             assert ours.statistic == pytest.approx(max(theirs.result["test_stat"], 0), abs=1e-9)
-            assert ours.p_value == pytest.approx(theirs.result["p_val"], abs=0.08)
+            assert ours.dominance_p == pytest.approx(theirs.result["p_val"], abs=0.08)
 
 
 def rejection_rate(draw, order: int, times: int, *, paired: bool = False) -> float:
@@ -170,8 +222,10 @@ def rejection_rate(draw, order: int, times: int, *, paired: bool = False) -> flo
     rejected = 0
     for seed in range(times):
         x, y = draw(np.random.default_rng(seed))
-        test = dominance_test(x, y, order, resamples=199, seed=seed, paired=paired)
-        rejected += test.p_value <= 0.05
+        test = dominance_test(
+            x, y, order, resamples=199, seed=seed, paired=paired, dependence="none"
+        )
+        rejected += test.dominance_p <= 0.05
     return rejected / times
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot.comparison import Comparison, compare, compare_file, read_returns
-from surefoot.comparison.verdicts import _finding
+from surefoot.comparison.bootstrap import DominanceTest
+from surefoot.comparison.result import Verdict
 from surefoot.core.particles import cumulative_cdf, cvar, variance
 from surefoot.core.stats import holm
 from surefoot.errors import InputError
@@ -69,41 +71,48 @@ def test_summary() -> None:
         s.cvar(0.255)
 
 
-def test_what_the_sample_supports() -> None:
+def test_what_is_established() -> None:
     c = drawn()
-    assert c.verdict("sure", "poor").finding == "dominates"
-    assert c.verdict("sure", "poor").supported
-    assert c.dominant(supported=True) == ("sure",)
-    assert c.dominant(1, supported=True) == ()  # sure and wild cross at first order
-    assert c.verdict("sure", "wild", 1).finding == "neither"
-    few = drawn(n=60).verdict("sure", "wild")
-    assert few.test.p_value > 0.05
+    assert c.verdict("sure", "poor").word == "established"
+    assert c.verdict("poor", "sure").word == "contradicted"
+    assert c.verdict("sure", "wild").word == "not contradicted"  # equal means in truth
+    assert c.dominant(established=True) == ()
+    assert c.dominant(1, established=True) == ()  # sure and wild cross at first order
+    assert c.verdict("sure", "wild", 1).word == "contradicted"
+    assert c.verdict("wild", "sure", 1).word == "contradicted"
     for v in c.verdicts:
         back = c.verdict(v.b, v.a, v.order)
-        assert v.reverse_test == back.test
+        assert v.reverse_dominance_p == back.dominance_p
         assert v.relation == MIRROR.get(back.relation, back.relation)
-        assert v.finding == MIRROR.get(back.finding, back.finding)
+        assert {v.word, back.word} != {"established"}
     for order in (1, 2):
         these = [v for v in c.verdicts if v.order == order]
         assert len(these) == 6
-        adjusted = holm([v.test.p_value for v in these])
-        assert [v.adjusted_p for v in these] == pytest.approx(adjusted.tolist())
+        for name in ("dominance_p", "nondominance_p"):
+            adjusted = holm([getattr(v.test, name) for v in these])
+            assert [getattr(v, name) for v in these] == pytest.approx(adjusted.tolist())
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "finding"),
+    ("raw", "dominance", "nondominance", "reverse", "word"),
     [
-        # (p, adjusted) of "a dominates b" and of "b dominates a"
-        ((0.6, 1.0), (0.001, 0.01), "dominates"),
-        ((0.001, 0.01), (0.6, 1.0), "dominated"),
-        ((0.001, 0.01), (0.001, 0.01), "neither"),
-        ((0.6, 1.0), (0.3, 0.6), "undecided"),
-        ((0.6, 1.0), (0.03, 0.09), "undecided"),  # rejected only without the correction
-        ((0.03, 0.09), (0.001, 0.01), "undecided"),  # the correction must not help a
+        (0.6, 1.0, 0.01, 0.01, "established"),
+        (0.6, 1.0, 0.01, 0.20, "established"),
+        (0.001, 0.01, 1.0, 0.01, "contradicted"),
+        (0.001, 0.01, 0.01, 0.01, "contradicted"),  # beyond the range: one contradiction is enough
+        (0.6, 1.0, 0.06, 0.01, "not contradicted"),
+        (0.6, 1.0, 0.06, 0.06, "cannot tell"),
+        (0.03, 0.09, 0.5, 0.01, "cannot tell"),  # the correction must not help a
     ],
 )
-def test_findings(a: tuple, b: tuple, finding: str) -> None:
-    assert _finding(a, b, 0.05) == finding
+def test_words_follow_from_the_p_values(
+    raw: float, dominance: float, nondominance: float, reverse: float, word: str
+) -> None:
+    test = DominanceTest(2, 0.1, raw, 0.5, low=0.0, high=1.0, weakest=0.5, margin=0.1)
+    verdict = Verdict(
+        "a", "b", 2, "dominates", test, dominance, nondominance, reverse, 0.05, 0.0, 0.0
+    )
+    assert verdict.word == word
 
 
 def test_a_pair_does_not_depend_on_the_others() -> None:
@@ -122,17 +131,118 @@ def test_few_values_and_few_resamples_are_noted() -> None:
     assert not drawn().notes
 
 
-def test_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_words() -> None:
     c = drawn()
     text = str(c)
-    assert "sure dominates poor\n    the sample supports it" in text
-    assert "dominant, over every other: sure" in text
+    lines = [line.split() for line in text.splitlines()]
+    second = next(i for i, line in enumerate(lines) if line[:2] == ["Second", "order"])
+    assert lines[second + 1] == ["sure", "wild", "poor"]
+    assert lines[second + 2] == ["sure", ".", "not", "contradicted", "established"]
+    assert lines[second + 6] == ["poor", "contradicted", "contradicted", "."]
+    assert "dominant in the sample, over every other: sure" in text
     assert "500 resamples, seed 0, level 0.05" in text
     assert max(map(len, text.splitlines())) <= 110
     odd = compare({"a|b": [1.0, 2.0], "c\nd": [1.0, 3.0]}, resamples=19).to_markdown()
     tables = [line for line in odd.splitlines() if line.startswith("|")]
-    assert all(line.replace("\\|", "").count("|") in (7, 9, 10) for line in tables)
+    assert all(line.replace("\\|", "").count("|") in (4, 7, 9, 10) for line in tables)
     assert "a\\|b" in odd
+
+
+def test_every_word_follows_from_what_is_printed() -> None:
+    """The p-values under a word, those of the reverse and the star are all that is needed."""
+    rng = np.random.default_rng(3)
+    seen = set()
+    for means in ((0.0, 0.25, 0.35), (0.0, 0.6, 0.0)):
+        c = compare({str(i): rng.normal(m, 1 + i, 120) for i, m in enumerate(means)}, resamples=199)
+        lines = str(c).splitlines()
+        for order, title in ((2, "Second order"), (1, "First order")):
+            start = next(i for i, line in enumerate(lines) if line.startswith(title))
+            places = [lines[start + 1].index(name) for name in c.names] + [None]
+            printed = {}
+            for i, a in enumerate(c.names):
+                words, numbers = lines[start + 2 + 2 * i], lines[start + 3 + 2 * i]
+                for j, b in enumerate(c.names):
+                    cell = slice(places[j], places[j + 1])
+                    printed[a, b] = words[cell].strip(), numbers[cell].strip()
+            for (a, b), (word, numbers) in printed.items():
+                if a == b:
+                    assert (word, numbers) == (".", "")
+                    continue
+                dominance, nondominance = (float(p.strip("*")) for p in numbers.split(" / "))
+                reverse = float(printed[b, a][1].split(" / ")[0].strip("*"))
+                follows = (
+                    "contradicted" if dominance <= 0.05
+                    else "established" if nondominance <= 0.05
+                    else "not contradicted" if reverse <= 0.05 and "*" not in numbers
+                    else "cannot tell"
+                )  # fmt: skip
+                assert word == follows == c.verdict(a, b, order).word
+                seen.add(word)
+    assert len(seen) >= 3
+
+
+def test_many_columns_are_letters_and_very_many_are_counted() -> None:
+    rng = np.random.default_rng(0)
+    columns = {f"c{i}": rng.normal(i, 1, 30) for i in range(26)}
+    some = compare({name: columns[name] for name in list(columns)[:6]}, resamples=999)
+    lines = [line.split() for line in str(some).splitlines()]
+    letters = {"established": "E", "not contradicted": "n", "contradicted": "c", "cannot tell": "?"}
+    for i, a in enumerate(some.names):
+        row = ["." if a == b else letters[some.verdict(a, b).word] for b in some.names]
+        assert [str(i + 1), a, *row] in lines
+    assert ["1", "c0", ".", "c", "c", "c", "c", "c"] in lines
+    assert "E established, n not contradicted" in str(some)
+    many = str(compare(columns, resamples=19))
+    assert "of 650 ordered pairs: established 0, not contradicted 0, contradicted 0" in many
+
+
+def test_tables_for_notebooks() -> None:
+    rng = np.random.default_rng(0)
+    days = np.arange("2020-01-01", "2020-03-01", dtype="M8[D]")
+    names = ("a<b>", "c&d")
+    table = {"day": days, **{name: rng.normal(0, 0.01, 60) for name in names}}
+    c = compare(table, resamples=99)
+    shown = c._repr_html_()
+    ET.fromstring(shown.replace("<br>", "<br/>"))  # well formed
+    assert "a&lt;b&gt;" in shown
+    assert "<b>" not in shown
+    assert "max drawdown" in shown
+    verdicts = c.to_frame()
+    assert verdicts.height == 4
+    for row in verdicts.iter_rows(named=True):
+        verdict = c.verdict(row["a"], row["b"], row["order"])
+        assert row["word"] == verdict.word
+        assert row["dominance_p"] == verdict.dominance_p
+        assert row["raw_dominance_p"] == verdict.test.dominance_p
+    summaries = c.to_frame("summaries")
+    assert summaries["name"].to_list() == ["a<b>", "c&d"]
+    assert summaries["rows_per_year"].to_list() == [365.25, 365.25]
+    assert summaries["max_drawdown"][0] == c.summary("a<b>").annual.max_drawdown
+    with pytest.raises(InputError, match="unknown table"):
+        c.to_frame("pairs")  # type: ignore[arg-type]
+
+
+def test_percents_taken_for_fractions_are_noted() -> None:
+    months = np.arange("2010-01", "2012-01", dtype="M8[M]").astype("M8[D]")
+    rng = np.random.default_rng(0)
+    table = {"month": months, "a": rng.normal(0, 4, 24), "b": rng.normal(0, 2, 24)}
+    assert any("0.01 for one percent" in note for note in compare(table, resamples=99).notes)
+    small = {name: z if name == "month" else z / 100 for name, z in table.items()}
+    assert compare(small, resamples=99).notes == ()
+
+
+def test_dates_are_saved_with_the_returns(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    months = np.arange("2010-01", "2012-01", dtype="M8[M]").astype("M8[D]")
+    c = compare({"month": months, "a": rng.normal(0, 0.1, 24), "b": rng.normal(0, 0.1, 24)},
+                resamples=19)  # fmt: skip
+    c.save(tmp_path / "out")
+    again = compare_file(tmp_path / "out" / "returns.csv", resamples=19)
+    assert again.summary("a").annual == c.summary("a").annual
+    assert again.verdicts == c.verdicts
+    content = read_json(tmp_path / "out" / "comparison.json")
+    assert content["summaries"][0]["annual"]["rows_per_year"] == 12
+    assert content["reading"] == list(c.reading)
 
 
 def test_saved(tmp_path: Path) -> None:

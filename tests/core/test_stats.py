@@ -20,6 +20,7 @@ from surefoot.core.stats import (
     iqm_interval,
     mean_interval,
     paired_difference,
+    share_interval,
     welch,
 )
 from surefoot.errors import InputError
@@ -106,6 +107,25 @@ def test_interval_survives_a_dict_and_knows_overlap():
     assert not interval.overlaps(Interval(2.0, 1.6, 2.4, 9))
     with pytest.raises(InputError, match="not an interval"):
         Interval.from_dict({"mean": 1.0})
+
+
+def test_share_interval_by_hand():
+    # Never in n: the high end h has (1 - h)^n = 0.025. With n = 1 that is h = 0.975.
+    never = share_interval([False])
+    assert (never.mean, never.low, never.n) == (0.0, 0.0, 1)
+    assert never.high == pytest.approx(0.975)
+    assert share_interval(np.zeros(100)).high == pytest.approx(1 - 0.025**0.01)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=60), st.sampled_from([0.8, 0.95]))
+def test_share_interval_is_clopper_and_pearsons(hits, level):
+    share, k, n = share_interval(hits, level), sum(hits), len(hits)
+    tail = (1 - level) / 2
+    low = scipy.stats.beta.ppf(tail, k, n - k + 1) if k else 0.0
+    high = scipy.stats.beta.ppf(1 - tail, k + 1, n - k) if k < n else 1.0
+    assert (share.low, share.mean, share.high) == pytest.approx((low, k / n, high))
+    with pytest.raises(InputError, match="nothing"):
+        share_interval([])
 
 
 def test_interquartile_mean_by_hand():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -18,14 +18,31 @@ class CompareOptions:
     """CSV or Parquet, one column of returns per policy, portfolio or strategy."""
     columns: tuple[str, ...] = ()
     """Only these columns."""
+    index: str | None = None
+    """The column of dates or row labels, where it is not recognised; none: there is none."""
+    missing: Literal["error", "drop", "pair"] = "error"
+    """Gaps before the end of a column: refuse them, drop each column's own, or leave out rows in
+    which any column has one."""
+    prices: bool = False
+    """The values are prices: compare their returns."""
+    returns: bool = False
+    """The values are returns, even if they look like prices."""
+    decimal: Literal["auto", "point", "comma"] = "auto"
+    """The decimal sign, where the file does not settle it."""
     tolerance: float = 0.0
     """Shortfalls up to this, in units of the returns, do not count."""
     resamples: int = 1000
     """Bootstrap resamples of the test."""
     level: float = 0.05
     """Significance level, Holm-corrected over pairs."""
-    paired: bool = False
-    """Rows belong together, such as the same day or the same seed."""
+    paired: bool | None = None
+    """Rows belong together, such as the same day or seed; the default where lengths are equal."""
+    dependence: str = "auto"
+    """Rows depend on those before: auto looks at each column, none, or the rows of a block."""
+    blocks: Literal["circular", "stationary"] = "circular"
+    """Blocks of one length, or of random lengths."""
+    trim: float | None = None
+    """Share of the values left out at an end of the range on which dominance is established."""
     seed: int = 0
     """Seed of the bootstrap."""
     out: Path | None = None
@@ -37,16 +54,25 @@ def main(words: list[str]) -> int:
     options = parse(CompareOptions, words, "surefoot compare", text)
     if options.file is None:
         raise InputError("compare: name a CSV or Parquet file (surefoot compare --help)")
+    if options.prices and options.returns:
+        raise InputError("compare: --prices or --returns, not both")
     from surefoot.comparison import compare_file
 
     result = compare_file(
         options.file,
         out=options.out,
         columns=options.columns or None,
+        index=options.index,
+        missing=options.missing,
+        prices=True if options.prices else False if options.returns else None,
+        decimal=options.decimal,
         tolerance=options.tolerance,
         resamples=options.resamples,
         level=options.level,
         paired=options.paired,
+        dependence=int(options.dependence) if options.dependence.isdigit() else options.dependence,
+        blocks=options.blocks,
+        trim=options.trim,
         seed=options.seed,
         progress=True,
     )

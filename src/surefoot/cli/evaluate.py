@@ -70,7 +70,8 @@ def main(words: list[str]) -> int:
     comparison = None
     if len(returns) > 1:
         comparison = compare(
-            returns, paired=True, tolerance=options.tolerance, seed=options.seed,
+            returns, paired=True, dependence="none", prices=False, tolerance=options.tolerance,
+            seed=options.seed,
             resamples=options.resamples, source=source,
         )  # fmt: skip
         print(f"\n{comparison}")

@@ -5,19 +5,24 @@
     print(compare({"careful": careful, "bold": bold}))
     compare_file("returns.csv", out="comparison")
 
-returns: columns of returns, read from files and tables. bootstrap: the test of Barrett and Donald.
-verdicts: `compare`, pair by pair. result: `Comparison` and its run directory. words: it as text.
+raw_tables, numerals, dates, prices, returns: columns of returns, read from files and tables.
+summaries: one column on its own. resampling, process, bootstrap: the tests of a pair. verdicts:
+`compare`, pair by pair. result: `Comparison` and its run directory. words, markup: it as text, HTML
+and a table.
 """
 
 from surefoot.comparison.bootstrap import DominanceTest, PairTests, dominance_test, pair_tests
-from surefoot.comparison.result import Comparison, Summary, Verdict, check_directory
-from surefoot.comparison.returns import read_returns, write_returns
+from surefoot.comparison.result import Comparison, Verdict, check_directory
+from surefoot.comparison.returns import ReturnTable, read_returns, write_returns
+from surefoot.comparison.summaries import AnnualMeasures, Summary
 from surefoot.comparison.verdicts import compare, compare_file
 
 __all__ = [
+    "AnnualMeasures",
     "Comparison",
     "DominanceTest",
     "PairTests",
+    "ReturnTable",
     "Summary",
     "Verdict",
     "check_directory",

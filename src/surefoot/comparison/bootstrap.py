@@ -10,39 +10,71 @@ their recentred bootstrap: both samples are drawn anew, each from itself, and
 
     S_j* = sqrt(n m / (n + m)) * sup_t [(D_x* - D_x) - (D_y* - D_y)](t).
 
+Where H0 is not rejected, x need not dominate. Davidson and Duclos (Econometric Reviews 32, 2013)
+take "x does not dominate y" as the null: at some t of a range, D_x(t) >= D_y(t). Its rejection
+leaves nothing but dominance. It is rejected where D_x(t) >= D_y(t) is rejected at every single t
+(an intersection-union test: no correction for their number is needed), so its p-value is the
+largest of
+
+    P*[ (D_y* - D_x*)(t) - (D_y - D_x)(t) >= (D_y - D_x)(t) ].
+
+Towards the ends of the support the two curves meet whatever the truth is, and no sample could
+reject there: the range leaves out the `trim` smallest pooled values and, at the first order, the
+`trim` largest. At the second order nothing is lost above (there the curves differ by the means),
+and losses below the range still count at every t of it. `usual_trim` is 5 % and at least 20
+values, as fewer cannot reject anything at the end of the range, but never more than a quarter.
+
 With `paired` whole rows are drawn instead, which keeps the dependence between the columns
-(returns of the same days, episodes of the same seeds).
+(returns of the same days, episodes of the same seeds). Where rows depend on those before, blocks of
+consecutive rows are drawn, and the processes stretched by what blocks lack (`memory`).
 
 `D^(1)` is constant and `D^(2)` linear between the observed values, so the supremum over all t is
 a maximum over the observed values: there is no grid to choose. All resamples of a chunk are
-counted, summed and maximised at once, and one process gives both orders and both directions.
+summed and maximised at once, and one process gives both orders, both directions and both
+hypotheses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.comparison.memory import BLOCKS, Blocks, memory_of, stretch
+from surefoot.comparison.process import Pair, Tally
+from surefoot.comparison.resampling import Draws, Resampling, together
 from surefoot.core.array import check_tolerance
-from surefoot.errors import InputError
+from surefoot.errors import InputError, unknown
 
 Array = NDArray[np.float64]
-_CHUNK = 1 << 18  # drawn values in flight: larger chunks fall out of the cache (measured)
-_ROUNDING = 1e-12  # what rounding may do to D^(2), relative to the range of the values
+_CHUNK = 1 << 24  # weights in flight
 
 
 @dataclass(frozen=True)
 class DominanceTest:
-    """The test of H0 "x dominates y"; a small p-value says that x does not."""
+    """x over y at one order: both hypotheses, from the same resamples.
+
+    P-values are (1 + how many resamples reach what was seen) / (1 + resamples): never zero.
+    """
 
     order: int
     statistic: float
-    p_value: float
-    """(1 + how many resamples reach the statistic) / (1 + resamples): never zero."""
+    """Of H0 "x dominates y": root of the sample size times the largest shortfall of x."""
+    dominance_p: float
+    """Of H0 "x dominates y"; a small one contradicts it."""
+    nondominance_p: float
+    """Of H0 "x does not dominate y" on the range; a small one establishes dominance there."""
+    low: float
+    high: float
+    """The range of t: all but the ends, where the two curves meet whatever the truth is."""
+    weakest: float
+    """The t of the range at which the evidence for dominance is weakest."""
+    margin: float
+    """`D_y - D_x` there; dominance needs it to be positive."""
+    length: int = 1
+    """Rows of a block that were drawn together; 1 where rows were drawn on their own."""
 
 
 class PairTests(NamedTuple):
@@ -54,157 +86,141 @@ class PairTests(NamedTuple):
     """H0 "y dominates x", first order and second."""
 
 
+def usual_trim(size: int) -> float:
+    """Share of so many pooled values that an end of the range leaves out."""
+    return min(0.25, max(0.05, 20 / size))
+
+
+@dataclass(frozen=True)
+class TestSettings:
+    """How a pair is tested; `tolerance` is that of `fsd_dominates` and `ssd_dominates`.
+
+    At the second order it loosens "x dominates y" to `D_x <= D_y + tolerance`, which is the same as
+    `F^-2_x >= F^-2_y - tolerance` (the two are convex conjugates); at the first order to quantiles
+    of x at most `tolerance` below those of y, so x is shifted by that much.
+    """
+
+    __test__ = False  # no tests of pytest's
+
+    resamples: int = 1000
+    seed: int = 0
+    tolerance: float = 0.0
+    paired: bool = False
+    """Rows of the two belong together."""
+    trim: float | None = None
+    """Share of the pooled values left out at an end of the range; None: `usual_trim`."""
+    blocks: Blocks = "circular"
+
+    def __post_init__(self) -> None:
+        check_tolerance(self.tolerance)
+        if not isinstance(self.resamples, int | np.integer) or self.resamples < 19:
+            raise InputError(f"resamples = {self.resamples}: a test at level 0.05 needs 19 or more")
+        if not isinstance(self.seed, int | np.integer) or self.seed < 0:
+            raise InputError(f"seed = {self.seed}: it must be a whole number that is not negative")
+        if self.trim is not None and not 0 <= self.trim < 0.5:
+            raise InputError(f"trim = {self.trim}: it must be at least 0 and below 0.5")
+        if self.blocks not in BLOCKS:
+            raise unknown("blocks", self.blocks, BLOCKS)
+
+
 def dominance_test(
     x: Array,
     y: Array,
     order: int = 2,
     *,
-    resamples: int = 1000,
-    seed: int = 0,
-    tolerance: float = 0.0,
-    paired: bool = False,
+    dependence: str | int = "auto",
+    **settings: Any,
 ) -> DominanceTest:
-    """Test H0 "x dominates y at `order`" (Barrett and Donald, 2003).
+    """Test "x dominates y at `order`" and its opposite; `settings` are those of `TestSettings`.
 
-    Reject at level 0.05 where the p-value is below 0.05: then x does not dominate. `x` and `y`
-    are independent samples, of any lengths, or with `paired` the columns of one table. Rows are
-    taken to be independent of each other: of a series with memory the p-values are too small.
+    `dominance_p` below 0.05 contradicts it; `nondominance_p` below 0.05 establishes it. `x` and `y`
+    are independent samples, of any lengths, or with `paired` the columns of one table.
+    `dependence` says how rows depend on those before: "auto" looks, "none", or the block length.
     """
     if order not in (1, 2):
         raise InputError(f"order = {order}: dominance is tested at order 1 and 2")
-    tests = pair_tests(x, y, resamples=resamples, seed=seed, tolerance=tolerance, paired=paired)
-    return tests.forward[order - 1]
+    return pair_tests(x, y, dependence=dependence, **settings).forward[order - 1]
 
 
-def pair_tests(
-    x: Array,
-    y: Array,
-    *,
-    resamples: int = 1000,
-    seed: int = 0,
-    tolerance: float = 0.0,
-    paired: bool = False,
-) -> PairTests:
-    """The four tests of one pair; `tolerance` is that of `fsd_dominates` and `ssd_dominates`.
-
-    At the second order it loosens H0 to `D_x <= D_y + tolerance`, which is the same as
-    `F^-2_x >= F^-2_y - tolerance` (the two are convex conjugates); at the first order to
-    quantiles of x at most `tolerance` below those of y, so x is shifted by that much.
-    """
+def pair_tests(x: Array, y: Array, *, dependence: str | int = "auto", **settings: Any) -> PairTests:
+    """The tests of one pair: both orders, both directions, both hypotheses."""
+    chosen = TestSettings(**settings)
     x, y = _sample(x, "x"), _sample(y, "y")
-    check_tolerance(tolerance)
-    _check(resamples, seed)
-    if paired and len(x) != len(y):
+    if chosen.paired and len(x) != len(y):
         raise InputError(f"paired: x has {len(x)} rows and y has {len(y)}")
-    draws = _Draws(len(x), len(y), resamples, seed, paired)
-    forward, backward = _suprema(x, y, draws)
-    first = forward.first, backward.first
-    if tolerance > 0:  # a shift for each direction, so a support of its own for each
-        first = (
-            _suprema(x + tolerance, y, draws)[0].first,
-            _suprema(x, y + tolerance, draws)[1].first,
-        )
+    lengths = [memory_of(z, dependence, chosen.blocks).length for z in (x, y)]
+    return tests_of_pair(x, y, (lengths[0], lengths[1]), chosen)
+
+
+def tests_of_pair(
+    x: Array, y: Array, lengths: tuple[int, int], settings: TestSettings
+) -> PairTests:
+    """The tests of two columns, each with its block length; both are checked already."""
+    tolerance, trim = settings.tolerance, settings.trim
+    trim = usual_trim(len(x) + len(y)) if trim is None else trim
+    draws = _draws(len(x), len(y), lengths, settings)
+    wider = max(stretch(draw.length, draw.n, draw.blocks) for draw in draws)
+    pair = Pair(x, y, trim)
+    first, second = Tally(pair.first, 0.0, wider), Tally(pair.second, tolerance, wider)
+    walks: list[tuple[Pair, Tally, Tally | None]] = [(pair, first, second)]
+    if tolerance > 0:  # at the first order a shift for each direction, so a support for each
+        shifted = Pair(x + tolerance, y, trim), Pair(x, y + tolerance, trim)
+        walks += [(moved, Tally(moved.first, 0.0, wider), None) for moved in shifted]
+    most = max(1, _CHUNK // (len(x) + len(y)))
+    for weights in together(draws, most):
+        for place, *tallies in walks:
+            for tally in tallies:
+                if tally is not None:
+                    tally.begin(weights[0].shape[1])
+            place.walk(*weights, *tallies)
+    firsts, length = [walk[1] for walk in walks], max(draw.length for draw in draws)
+    over, under = (firsts[1], firsts[2]) if tolerance > 0 else (first, first)
     return PairTests(
-        (_test(1, draws, first[0]), _test(2, draws, forward.second, tolerance)),
-        (_test(1, draws, first[1]), _test(2, draws, backward.second, tolerance)),
+        (_test(over, 1, length), _test(second, 1, length)),
+        (_test(under, -1, length), _test(second, -1, length)),
     )
 
 
-class _Draws(NamedTuple):
-    """Which observations each resample takes: the same ones whenever it is asked."""
-
-    n: int
-    m: int
-    resamples: int
-    seed: int
-    paired: bool
-
-    def chunks(self) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
-        # A stream for each sample: what is drawn does not depend on the size of the chunks.
-        rng_x, rng_y = map(np.random.default_rng, np.random.SeedSequence(self.seed).spawn(2))
-        chunk = max(1, _CHUNK // (self.n + self.m))
-        for start in range(0, self.resamples, chunk):
-            rows = min(chunk, self.resamples - start)
-            from_x = rng_x.integers(self.n, size=(rows, self.n), dtype=np.int32)
-            if self.paired:
-                yield from_x, from_x
-            else:
-                yield from_x, rng_y.integers(self.m, size=(rows, self.m), dtype=np.int32)
-
-
-class _Supremum(NamedTuple):
-    """The largest value of a difference of two curves, in the sample and in each resample."""
-
-    observed: float
-    resampled: Array  # [resamples]
-    slack: float  # what rounding may have done to either
-
-
-class _Direction(NamedTuple):
-    first: _Supremum  # order 1
-    second: _Supremum  # order 2
-
-
-def _suprema(x: Array, y: Array, draws: _Draws) -> tuple[_Direction, _Direction]:
-    """sup [D_x - D_y], then sup [D_y - D_x], each at both orders."""
-    n, m = draws.n, draws.m
-    support, places = np.unique(np.concatenate([x, y]), return_inverse=True)
-    at_x, at_y = places[:n], places[n:]
-    width = np.diff(support)
-    # n m (F_x - F_y) is a whole number: the first order is free of rounding, ties included.
-    base = _difference(at_x[None], at_y[None], n, m, len(support))
-    observed = _extremes(base, width)[..., 0] / (n * m)
-    resampled = np.empty((2, 2, draws.resamples))  # direction, order, resample
-    done = 0
-    for from_x, from_y in draws.chunks():
-        process = _difference(at_x[from_x], at_y[from_y], n, m, len(support)) - base
-        resampled[:, :, done : done + len(process)] = _extremes(process, width)
-        done += len(process)
-    resampled /= n * m
-    slack = _ROUNDING * float(support[-1] - support[0])
-    forward, backward = (
-        _Direction(
-            _Supremum(float(observed[i, 0]), resampled[i, 0], 0.0),
-            _Supremum(float(observed[i, 1]), resampled[i, 1], slack),
-        )
-        for i in range(2)
+def _draws(n: int, m: int, lengths: tuple[int, int], settings: TestSettings) -> Draws:
+    """Rows that belong together are drawn together, in the longer of the two blocks."""
+    options = {"resamples": settings.resamples, "seed": settings.seed, "blocks": settings.blocks}
+    if settings.paired:
+        one = Resampling(n, length=max(lengths), **options)
+        return one, one
+    return (
+        Resampling(n, length=lengths[0], **options),
+        Resampling(m, length=lengths[1], stream=1, **options),
     )
-    return forward, backward
 
 
-def _difference(
-    at_x: NDArray[np.intp], at_y: NDArray[np.intp], n: int, m: int, size: int
-) -> NDArray[np.int64]:
-    """`n m (F_x - F_y)` at every support point, one row per resample; the last column is 0."""
-    rows = len(at_x)
-    offset = (np.arange(rows) * size)[:, None]
-    process = np.bincount((at_x + offset).ravel(), minlength=rows * size)
-    process *= m
-    process -= n * np.bincount((at_y + offset).ravel(), minlength=rows * size)
-    process = process.reshape(rows, size)
-    return np.cumsum(process, axis=1, out=process)
-
-
-def _extremes(process: NDArray[np.int64], width: Array) -> Array:
-    """`[direction, order, row]`: the suprema of the process and of its integral, up and down.
-
-    Left of all values every D is 0, so no supremum is below 0.
-    """
-    out = np.zeros((2, 2, len(process)))
-    out[0, 0], out[1, 0] = process.max(axis=1), -process.min(axis=1)
-    if len(width):
-        integral = process[:, :-1] * width
-        np.cumsum(integral, axis=1, out=integral)
-        out[0, 1], out[1, 1] = integral.max(axis=1), -integral.min(axis=1)
-    return np.maximum(out, 0.0, out=out)
-
-
-def _test(order: int, draws: _Draws, sup: _Supremum, tolerance: float = 0.0) -> DominanceTest:
-    excess = sup.observed - tolerance
-    excess = excess if excess > sup.slack else min(excess, 0.0)
-    reached = int(np.count_nonzero(sup.resampled >= excess - sup.slack))
-    root = float(np.sqrt(draws.n * draws.m / (draws.n + draws.m)))
-    return DominanceTest(order, root * excess, (1 + reached) / (1 + draws.resamples))
+def _test(tally: Tally, way: int, length: int) -> DominanceTest:
+    """From the processes to the two p-values; `way` is 1 for x over y, -1 for y over x."""
+    curve, resampled = tally.curve, tally.suprema(way)
+    seen = max(float(np.max(way * curve.values)), 0.0)
+    excess = seen - tally.tolerance
+    excess = excess if excess > curve.slack else min(excess, 0.0)
+    many = 1 + len(resampled)
+    margin = tally.margin[way]
+    reached = tally.reached.get(way)
+    inside = np.flatnonzero(curve.inside)
+    if reached is None:  # somewhere in the range the sample does not dominate
+        opposite = 1.0
+        weakest = inside[np.argmin(margin[inside])] if len(inside) else len(margin) - 1
+    else:
+        weakest = inside[np.argmax(reached[inside] - margin[inside] / (1 + margin[inside].max()))]
+        opposite = (1 + int(reached[weakest])) / many
+    ends = curve.places[inside[[0, -1]]] if len(inside) else curve.places[[-1, -1]]
+    return DominanceTest(
+        curve.order,
+        statistic=curve.root * excess / curve.scale,
+        dominance_p=(1 + int(np.count_nonzero(resampled >= excess - curve.slack))) / many,
+        nondominance_p=opposite,
+        low=float(ends[0]),
+        high=float(ends[1]),
+        weakest=float(curve.places[weakest]),
+        margin=float(margin[weakest]) / curve.scale,
+        length=length,
+    )
 
 
 def _sample(x: Array, name: str) -> Array:
@@ -217,10 +233,3 @@ def _sample(x: Array, name: str) -> Array:
     if not np.isfinite(x).all():
         raise InputError(f"{name}[{int(np.argmin(np.isfinite(x)))}] is not finite")
     return x
-
-
-def _check(resamples: int, seed: int) -> None:
-    if not isinstance(resamples, int | np.integer) or resamples < 19:
-        raise InputError(f"resamples = {resamples}: a test at level 0.05 needs at least 19")
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed = {seed}: it must be a whole number that is not negative")

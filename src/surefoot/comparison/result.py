@@ -21,47 +21,23 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from surefoot.comparison.bootstrap import DominanceTest
-from surefoot.comparison.returns import Array, Columns, write_returns
+from surefoot.comparison.dates import Dates, labels
+from surefoot.comparison.memory import Blocks, Memory
+from surefoot.comparison.returns import Columns, write_returns
+from surefoot.comparison.summaries import LEVELS, Summary
 from surefoot.errors import InputError, unknown
 from surefoot.runs.directory import RunDir
 from surefoot.runs.files import atomic_write, json_bytes, plain
 
 if TYPE_CHECKING:
+    import polars
     from matplotlib.figure import Figure
 
 Relation = Literal["dominates", "dominated", "neither", "equal"]
-Finding = Literal["dominates", "dominated", "neither", "undecided"]
+Word = Literal["established", "not contradicted", "contradicted", "cannot tell"]
 
-LEVELS = np.arange(1, 101) / 100
-"""Where the curves are kept: every hundredth share of the worst outcomes."""
 ORDERS = (1, 2)
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One column on its own."""
-
-    name: str
-    n: int
-    mean: float
-    deviation: float
-    """Sample standard deviation (n - 1 in the denominator)."""
-    worst: float
-    median: float
-    best: float
-    quantile: Array = field(repr=False)
-    """`F^-1` at `LEVELS`."""
-    cumulative_quantile: Array = field(repr=False)
-    """`F^-2` at `LEVELS`."""
-    cvar_curve: Array = field(repr=False)
-    """Mean of the worst share, at `LEVELS`; the last is the mean."""
-
-    def cvar(self, share: float) -> float:
-        """Mean of the worst `share`, one of `LEVELS`."""
-        at = round(share * 100)
-        if not 1 <= at <= 100 or abs(share * 100 - at) > 1e-9:
-            raise InputError(f"share = {share}: the curve is kept at 0.01, 0.02, ..., 1")
-        return float(self.cvar_curve[at - 1])
+WILD = 3.0  # volatility of a year beyond which fractions are probably percents
 
 
 @dataclass(frozen=True)
@@ -73,24 +49,37 @@ class Verdict:
     order: int
     relation: Relation
     """What the two samples show."""
-    finding: Finding
-    """What they support beyond themselves; `undecided` where they are too few to tell."""
+    test: DominanceTest
+    """a over b, both hypotheses, before any correction."""
+    dominance_p: float
+    """Of H0 "a dominates b", corrected over all ordered pairs of this order."""
+    nondominance_p: float
+    """Of H0 "a does not dominate b", corrected likewise."""
+    reverse_dominance_p: float
+    """Of H0 "b dominates a", corrected likewise."""
+    level: float
     violation: float | None
     """Largest shortfall of `F^-2` of a below that of b (second order only)."""
     almost_ratio: float | None
     """Share of the area between the curves that speaks against a (second order only)."""
-    test: DominanceTest
-    """H0 "a dominates b"."""
-    adjusted_p: float
-    """Its p-value after Holm's correction over all ordered pairs of this order."""
-    reverse_test: DominanceTest
-    """H0 "b dominates a"."""
-    reverse_adjusted_p: float
 
     @property
-    def supported(self) -> bool:
-        """Whether the sample supports the relation it shows; equality never is."""
-        return self.finding == self.relation
+    def word(self) -> Word:
+        """What the samples say of "a dominates b" beyond themselves.
+
+        contradicted: "a dominates b" is rejected.
+        established: "a does not dominate b" is rejected (on the range of the test).
+        not contradicted: "b dominates a" is rejected and "a dominates b" is not, even without the
+            correction, which would only make that easier. No evidence that a dominates.
+        cannot tell: everything else.
+        """
+        if self.dominance_p <= self.level:
+            return "contradicted"
+        if self.nondominance_p <= self.level:
+            return "established"
+        if self.reverse_dominance_p <= self.level < self.test.dominance_p:
+            return "not contradicted"
+        return "cannot tell"
 
 
 @dataclass(frozen=True)
@@ -105,8 +94,18 @@ class Comparison:
     seed: int
     level: float
     paired: bool
+    trim: float | None
+    blocks: Blocks
+    dependence: str | int
+    """As it was asked for."""
+    memory: dict[str, Memory]
+    """What was seen of each column's dependence over time."""
     returns: Columns = field(repr=False)
     """The samples, in the order they came in."""
+    dates: dict[str, Dates] = field(default_factory=dict, repr=False)
+    """Of each column's rows; empty where they have none."""
+    reading: tuple[str, ...] = ()
+    """How the returns were read, in sentences without a full stop."""
     source: str | None = None
 
     @property
@@ -125,15 +124,15 @@ class Comparison:
                 return verdict
         raise InputError(f"{a!r} cannot be compared with itself")
 
-    def dominant(self, order: int = 2, *, supported: bool = False) -> tuple[str, ...]:
-        """Those that dominate, or equal, every other one; often none.
+    def dominant(self, order: int = 2, *, established: bool = False) -> tuple[str, ...]:
+        """Those that dominate, or equal, every other one in the sample; often none.
 
-        With `supported`: those of which the sample supports that they dominate every other.
+        With `established`: those of which that is established over every other one.
         """
         _check_order(order)
 
         def beats(v: Verdict) -> bool:
-            return v.finding == "dominates" if supported else v.relation in ("dominates", "equal")
+            return v.word == "established" if established else v.relation in ("dominates", "equal")
 
         return self._all_others(order, beats)
 
@@ -141,6 +140,11 @@ class Comparison:
         """Those that no other dominates: the only ones left to choose from."""
         _check_order(order)
         return self._all_others(order, lambda v: v.relation != "dominated")
+
+    @property
+    def has_years(self) -> bool:
+        """Whether rows have dates, so that there are measures of a year."""
+        return any(s.annual is not None for s in self.summaries)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -159,12 +163,39 @@ class Comparison:
                 f"{smallest.name} has {smallest.n} values: the test keeps its level from about "
                 "20 values on"
             )
+        wild = [s.name for s in self.summaries if s.annual is not None
+                and (s.annual.growth is None or s.annual.volatility > WILD)]  # fmt: skip
+        if wild:
+            notes.append(
+                f"{wild[0]} moves by more than {WILD:.0%} a year, or loses everything: returns are "
+                "taken as fractions, 0.01 for one percent (in a file 1 % is read as such)"
+            )
         return tuple(notes)
+
+    @property
+    def rows_drawn(self) -> str:
+        """Which rows a resample draws, and why."""
+        lengths = sorted({v.test.length for v in self.verdicts})
+        single = "single rows" if self.paired else "single values of each column"
+        if lengths == [1]:
+            reason = {"auto": "no serial correlation seen"}.get(str(self.dependence), "as asked")
+            return f"{single} drawn ({reason})"
+        drawn = f"{self.blocks} blocks of {lengths[-1]} rows drawn"
+        if len(lengths) > 1:
+            low = f"{lengths[0]} to " if lengths[0] > 1 else "up to "
+            drawn = f"{self.blocks} blocks of {low}{lengths[-1]} rows drawn"
+        if self.dependence != "auto":
+            return f"{drawn} (as asked)"
+        seen = {name: memory.seen for name, memory in self.memory.items() if memory.length > 1}
+        few = "; ".join(f"{name}: {text}" for name, text in list(seen.items())[:4])
+        more = f"; and {len(seen) - 4} more columns" if len(seen) > 4 else ""
+        return f"{drawn} ({few}{more})"
 
     @property
     def settings(self) -> dict[str, Any]:
         """What the comparison was made with."""
-        names = ("source", "tolerance", "resamples", "seed", "level", "paired")
+        names = ("source", "tolerance", "resamples", "seed", "level", "paired", "trim",
+                 "dependence", "blocks")  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,20 +204,34 @@ class Comparison:
             {
                 "kind": "comparison",
                 **self.settings,
+                "memory": self.memory,
                 "levels": LEVELS,
                 "summaries": self.summaries,
-                "verdicts": [{**vars(v), "supported": v.supported} for v in self.verdicts],
+                "verdicts": [{**vars(v), "word": v.word} for v in self.verdicts],
                 "orders": {
                     str(order): {
                         "dominant": self.dominant(order),
-                        "supported_dominant": self.dominant(order, supported=True),
+                        "established_dominant": self.dominant(order, established=True),
                         "efficient": self.efficient(order),
                     }
                     for order in ORDERS
                 },
+                "reading": self.reading,
                 "notes": self.notes,
             }
         )
+
+    def to_frame(self, what: Literal["verdicts", "summaries"] = "verdicts") -> polars.DataFrame:
+        """A polars table: one row for each ordered pair and order, or for each column."""
+        from surefoot.comparison.markup import frame
+
+        return frame(self, what)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from surefoot.comparison.markup import html
+
+        return html(self)
 
     def to_markdown(self) -> str:
         from surefoot.comparison.words import markdown
@@ -200,7 +245,7 @@ class Comparison:
         return draw_comparison(
             self.returns,
             dominant=self.dominant(),
-            supported=self.dominant(supported=True),
+            established=self.dominant(established=True),
             efficient=self.efficient(),
         )
 
@@ -221,7 +266,9 @@ class Comparison:
         run = RunDir.create(
             directory, content, kind="comparison", seeds=self.seed, existing="overwrite"
         )
-        write_returns(run.path / "returns.csv", self.returns)
+        dates = self._common_dates()
+        index = None if dates is None else ("date", labels(dates))
+        write_returns(run.path / "returns.csv", self.returns, index)
         if importlib.util.find_spec("polars"):
             run.write_table(self._padded_returns(), "returns")
         atomic_write(run.path / "comparison.json", json_bytes(self.to_dict()))
@@ -242,6 +289,12 @@ class Comparison:
     def _all_others(self, order: int, good: Callable[[Verdict], bool]) -> tuple[str, ...]:
         bad = {v.a for v in self.verdicts if v.order == order and not good(v)}
         return tuple(name for name in self.names if name not in bad)
+
+    def _common_dates(self) -> Dates | None:
+        """The dates of the rows, where every column has the same."""
+        first, *others = self.dates.values() or (None,)
+        same = first is not None and all(np.array_equal(first, each) for each in others)
+        return first if same else None
 
     def _padded_returns(self) -> Columns:
         """Columns of equal length, as a Parquet table needs them: NaN at the end of short ones."""
@@ -264,7 +317,7 @@ class Comparison:
                 for s in self.summaries
             },
             "dominant": self.dominant(),
-            "supported_dominant": self.dominant(supported=True),
+            "established_dominant": self.dominant(established=True),
             "efficient": self.efficient(),
             "notes": self.notes,
         }  # fmt: skip

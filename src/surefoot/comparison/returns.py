@@ -1,8 +1,9 @@
 """Returns in files and in memory: one named column per policy, portfolio or strategy.
 
 Columns may have different lengths: a short one ends in blanks. Anything else that is missing, is
-not a number or is not finite is an error that names the file, the row and the column: a comparison
-that silently dropped some of the returns would be wrong without looking wrong.
+not a number or is not finite is an error that names the file, the row and the column, unless the
+caller says what to do with it: a comparison that silently dropped some of the returns would be
+wrong without looking wrong. So would one of prices, or of a column that counts the rows.
 """
 
 from __future__ import annotations
@@ -10,256 +11,372 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.comparison.dates import DATE_NAMES, Dates, dates_of, rows_per_year, span
+from surefoot.comparison.numerals import Decimal, read_numerals
+from surefoot.comparison.prices import looks_like_prices, returns_of
+from surefoot.comparison.raw_tables import UNNAMED, RawTable, count, one_line, raw_file, raw_memory
 from surefoot.errors import InputError, unknown
 from surefoot.runs.files import atomic_write, read_bytes
 
 Array = NDArray[np.float64]
 Columns = dict[str, Array]
+Missing = Literal["error", "drop", "pair"]
 
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "#n/a"})
+MISSING_VALUES = ("error", "drop", "pair")
+DECIMALS = ("auto", "point", "comma")
 LARGEST = 1e150  # the square of a return must still be a number
-_SHAPES = "pass a dict of columns, a table or an array [rows, columns]"
+COUNTERS = frozenset({UNNAMED, "index", "unnamed: 0", "level_0", "row", "id", "episode", "seed",
+                      "trial", "step"})  # fmt: skip
 
 
-class _Source(NamedTuple):
-    """What errors call the table, and the number of its first row of values."""
+@dataclass(frozen=True)
+class ReturnTable(Mapping[str, Array]):
+    """Checked columns of returns: a mapping of names to values, with what is known of the rows."""
 
-    name: str
-    first_row: int
+    columns: Columns = field(repr=False)
+    dates: dict[str, Dates] = field(default_factory=dict, repr=False)
+    """Of each column's rows; empty where the table has no dates."""
+    aligned: bool = True
+    """Whether the n-th value of every column comes from the same row of the table."""
+    notes: tuple[str, ...] = ()
+    """How the table was read, in sentences without a full stop."""
 
-    def cell(self, index: int, column: str) -> str:
-        return f"{self.name}: row {index + self.first_row}, column {column!r}"
+    def __getitem__(self, name: str) -> Array:
+        return self.columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
 
 
-def read_returns(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Columns:
+def read_returns(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    index: str | None = None,
+    missing: Missing = "error",
+    prices: bool | None = None,
+    decimal: Decimal = "auto",
+) -> ReturnTable:
     """Read CSV (also separated by semicolons or tabs) or Parquet; `columns` picks some by name.
 
-    The first row of a CSV file names the columns; blanks, NA, NaN and null are missing values.
+    The first row of a CSV file names the columns; blanks, NA, NaN and null are missing values. A
+    column of dates or row numbers is recognised, or named by `index` ("none": there is none).
+    `missing` is what happens to
+    gaps before the end of a column: `error`, `drop` (each column loses its own) or `pair` (rows in
+    which any column has a gap are left out). `prices` turns prices into returns; by default a
+    table that looks like prices is refused, and `prices=False` says that it is not.
     """
-    data = read_bytes(path)
-    if not data.strip():
-        raise InputError(f"{path}: is empty")
-    if data.startswith(b"PAR1"):
-        return _columns(_read_parquet(str(path), data), columns, _Source(str(path), 1))
-    table = _read_csv(str(path), data)
-    return _columns(table, columns, _Source(str(path), 2))  # as a spreadsheet counts
+    raw = raw_file(str(path), read_bytes(path))
+    return _table(raw, columns, index, missing, prices, decimal)
 
 
-def write_returns(path: str | os.PathLike[str], returns: Columns) -> Path:
-    """CSV that `read_returns` reads back to the bit; shorter columns end in blanks."""
+def as_table(
+    returns: Any,
+    names: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    missing: Missing = "error",
+    prices: bool | None = None,
+) -> ReturnTable:
+    """The same of a mapping, a pandas or polars table, or an array `[rows, columns]`."""
+    if isinstance(returns, ReturnTable):
+        chosen = _chosen(returns, columns, "returns", None)
+        return ReturnTable(
+            {name: returns[name] for name in chosen},
+            {name: returns.dates[name] for name in chosen if name in returns.dates},
+            returns.aligned,
+            returns.notes,
+        )
+    return _table(raw_memory(returns, names), columns, None, missing, prices, "auto")
+
+
+def write_returns(
+    path: str | os.PathLike[str],
+    returns: Mapping[str, Array],
+    index: tuple[str, Sequence[object]] | None = None,
+) -> Path:
+    """CSV that `read_returns` reads back to the bit; shorter columns end in blanks.
+
+    `index` names the rows, in a first column: `("seed", [0, 1, 2])`.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(returns)
-    columns = ([repr(float(value)) for value in column] for column in returns.values())
-    writer.writerows(zip_longest(*columns, fillvalue=""))
+    cells = {name: [repr(float(value)) for value in column] for name, column in returns.items()}
+    if index is not None and index[0] not in returns:
+        cells = {index[0]: [str(label) for label in index[1]], **cells}
+    writer.writerow(cells)
+    writer.writerows(zip_longest(*cells.values(), fillvalue=""))
     return atomic_write(path, text.getvalue().encode())
 
 
-def as_columns(
-    returns: Any, names: Sequence[str] | None = None, columns: Sequence[str] | None = None
-) -> Columns:
-    """Named columns of a mapping, a pandas or polars table, or an array `[rows, columns]`."""
-    labelled = isinstance(returns, Mapping) or (
-        hasattr(returns, "columns") and hasattr(returns, "__getitem__")
+# --- from raw cells to returns -----------------------------------------------------------
+
+
+def _table(
+    raw: RawTable,
+    columns: Sequence[str] | None,
+    index: str | None,
+    missing: Missing,
+    prices: bool | None,
+    decimal: Decimal,
+) -> ReturnTable:
+    _check_options(missing, decimal)
+    own, dates, notes = _index(raw, columns, index)
+    values, remarks = _numbers(raw, _chosen(raw.columns, columns, raw.name, own), decimal)
+    notes += remarks
+    longest = max(map(len, values.values()), default=0)
+    if dates is not None and len(dates) != longest:
+        raise InputError(f"{raw.name}: {count(len(dates), 'date')} for {count(longest, 'row')}")
+    values = {name: _padded(column, longest) for name, column in values.items()}
+    for name, column in values.items():
+        _check_size(raw, name, column)
+    rows = np.arange(longest)  # their places in the table, which errors name
+    if dates is not None and len(dates) > 1 and dates[0] > dates[-1]:
+        rows = rows[::-1]
+        notes.append("the newest row came first: the order of the rows was turned round")
+    values = {name: column[rows] for name, column in values.items()}
+    dates = None if dates is None else dates[rows]
+    if prices:
+        values, dates, rows = _from_prices(raw, values, dates, rows)
+        notes.append("prices were turned into returns, p(t) / p(t-1) - 1")
+    elif prices is None:
+        _refuse_prices(raw, values)
+    kept = _kept_rows(raw, values, missing, rows)
+    notes += _gap_notes(values, kept, missing)
+    for name, at in kept.items():
+        if len(at) < 2:
+            raise InputError(
+                f"{raw.name}: column {name!r} has {count(len(at), 'value')}: a comparison needs "
+                "at least 2"
+            )
+    first = next(iter(kept.values()), rows)
+    return ReturnTable(
+        {name: values[name][at] for name, at in kept.items()},
+        {} if dates is None else {name: dates[at] for name, at in kept.items()},
+        all(np.array_equal(at, first) for at in kept.values()),
+        tuple(notes),
     )
-    if labelled and names is not None:
-        raise InputError("names: the returns have names already; they are for a plain array")
-    if labelled:
-        labels = list(returns if isinstance(returns, Mapping) else returns.columns)
-        table = dict(
-            zip(_names(labels, "returns"), (returns[each] for each in labels), strict=True)
-        )
-    else:
-        array = _matrix(returns)
-        labels = list(range(array.shape[1]) if names is None else names)
-        if len(labels) != array.shape[1]:
-            raise InputError(f"names: {len(labels)} for {array.shape[1]} columns")
-        table = dict(zip(_names(labels, "names"), array.T, strict=True))
-    return _columns(table, columns, _Source("returns", 0))
 
 
-def _matrix(returns: Any) -> NDArray[Any]:
-    try:
-        array = np.asarray(returns)
-    except (TypeError, ValueError):
-        raise InputError(f"returns: {_SHAPES}") from None
-    if array.ndim != 2:
-        raise InputError(f"returns of shape {array.shape}: {_SHAPES}")
-    return array
+def _check_options(missing: str, decimal: str) -> None:
+    for name, value, known in (
+        ("missing", missing, MISSING_VALUES), ("decimal", decimal, DECIMALS),
+    ):  # fmt: skip
+        if value not in known:
+            raise unknown(f"value of {name}:", value, known)
 
 
-def _names(labels: Iterable[object], where: str) -> list[str]:
-    """Labels as text of one line, all different: they stand in tables and messages."""
-    names: list[str] = []
-    for label in labels:
-        name = " ".join(str(label).split())
-        if name in names:
-            first, second = names.index(name) + 1, len(names) + 1
-            raise InputError(f"{where}: columns {first} and {second} are both named {name!r}")
-        names.append(name)
-    return names
-
-
-# --- from raw values to numbers ----------------------------------------------------------
-
-
-def _columns(table: Mapping[str, Any], chosen: Sequence[str] | None, source: _Source) -> Columns:
-    """The chosen columns, checked; the others are not looked at."""
-    for name in chosen or ():
+def _chosen(
+    table: Mapping[str, Any], columns: Sequence[str] | None, where: str, index: str | None
+) -> list[str]:
+    """The names that were asked for, or all but the index."""
+    for name in columns or ():
         if name not in table:
-            raise unknown(f"column of {source.name}", name, list(table))
-    names = list(table) if chosen is None else _names(chosen, "columns")
-    return {name: _checked(_numbers(table[name], name, source), name, source) for name in names}
+            raise unknown(f"column of {where}", name, [each for each in table if each])
+    if columns is not None:
+        return one_line(columns, "columns")
+    return [name for name in table if name != index]
 
 
-def _numbers(values: Any, name: str, source: _Source) -> Array:
-    """A column as floats, NaN where a value is missing."""
+# --- the index ---------------------------------------------------------------------------
+
+
+def _index(
+    raw: RawTable, columns: Sequence[str] | None, wanted: str | None
+) -> tuple[str | None, Dates | None, list[str]]:
+    """The column that says when or which a row is, its dates, and what to tell of it."""
+    if wanted == "none" and wanted not in raw.columns:
+        return None, None, []
+    if wanted is not None and wanted not in raw.columns:
+        raise unknown(f"column of {raw.name}", wanted, [each for each in raw.columns if each])
+    free = [name for name in raw.columns if columns is None or name not in columns]
+    marked = wanted if wanted is not None else raw.index
+    for name in free if marked is None else [marked]:
+        dates = dates_of(_cells(raw, name), name, partial(raw.cell, column=name))
+        if dates is not None:
+            rate = rows_per_year(np.sort(dates))
+            per_year = f", {rate:.4g} rows a year" if rate else ""
+            ends = span(np.sort(dates)) if len(dates) else "none"
+            return name, dates, [f"dates are in {_called(name)}: {ends}{per_year}"]
+    if marked == UNNAMED and wanted is None and not _labels(raw, UNNAMED):
+        raise InputError(f"{raw.name}: row 1, column 1 has no name, and its values are no index")
+    if marked is not None:
+        return marked, None, [f"{_called(marked)} is the index and is not compared"]
+    if free and _counts(raw, free[0]):
+        return free[0], None, [f"{_called(free[0])} counts the rows and is not compared"]
+    for name in free:
+        if name.lower() in DATE_NAMES - {"time", "day", "month"}:
+            raise InputError(
+                f"{raw.cell(0, name)} holds {_cells(raw, name)[0]!r}, which is not a date that "
+                "can be read: write YYYY-MM-DD, or choose columns"
+            )
+    return None, None, []
+
+
+def _called(name: str) -> str:
+    return f"column {name!r}" if name else "the first column"
+
+
+def _labels(raw: RawTable, name: str) -> bool:
+    """Whether a column without a name can be an index: it counts, or its text is no number."""
+    cells = _cells(raw, name)
+    if _counts(raw, name):
+        return True
+    try:
+        [float(cell) for cell in cells if cell != ""]
+    except (TypeError, ValueError):
+        return True
+    return False
+
+
+def _counts(raw: RawTable, name: str) -> bool:
+    """Whether a column is named and filled like row numbers or seeds: whole, each one larger."""
+    if name.lower() not in COUNTERS or name != next(iter(raw.columns)):
+        return False
+    try:
+        values = np.array([float(cell) for cell in _cells(raw, name)])
+    except (TypeError, ValueError):
+        return False
+    return len(values) > 1 and bool((np.diff(values) > 0).all() and (values % 1 == 0).all())
+
+
+# --- numbers -----------------------------------------------------------------------------
+
+
+def _cells(raw: RawTable, name: str) -> Any:
+    """A column as an array of numbers or dates, or else as a list of its cells."""
+    values = raw.columns[name]
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(
+            f"{raw.name}: column {name!r} is a masked array: fill it with NaN, and choose missing"
+        )
+    if isinstance(values, list) and values and isinstance(values[0], str):
+        return values
     try:
         array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
     except Exception as error:  # ragged lists, or whatever a foreign table raises
-        raise InputError(f"{source.name}: column {name!r} holds no numbers: {error}") from None
+        raise InputError(f"{raw.name}: column {name!r} holds no numbers: {error}") from None
     if array.ndim != 1:
-        raise InputError(f"{source.name}: column {name!r} has shape {array.shape}, not one axis")
-    if array.dtype.kind in "iuf":
-        return array.astype(np.float64)
-    if array.size and array.dtype.kind not in "OUS":
-        raise InputError(f"{source.name}: column {name!r} holds {array.dtype}, not numbers")
-    cells = array.tolist()
-    try:  # fast where every cell is the text of a number
-        if not any("_" in cell for cell in cells):
-            return np.array([float(cell) for cell in cells])
-    except (TypeError, ValueError):
-        pass
-    return np.array([_number(cell, source.cell(i, name)) for i, cell in enumerate(cells)])
+        raise InputError(f"{raw.name}: column {name!r} has shape {array.shape}, not one axis")
+    if array.dtype.kind in "iufMb":
+        return array
+    if isinstance(values, np.ndarray) or array.dtype.kind not in "OUS":
+        raise InputError(f"{raw.name}: column {name!r} holds {array.dtype}, not numbers")
+    return array.tolist() if hasattr(values, "to_numpy") else list(values)
+
+
+def _numbers(raw: RawTable, names: list[str], decimal: Decimal) -> tuple[Columns, list[str]]:
+    """Columns of floats, NaN where a value is missing."""
+    out: Columns = {}
+    texts: dict[str, list[str]] = {}
+    for name in names:
+        cells = _cells(raw, name)
+        if not isinstance(cells, list):
+            if cells.dtype.kind not in "iuf":
+                raise InputError(f"{raw.name}: column {name!r} holds {cells.dtype}, not numbers")
+            out[name] = cells.astype(np.float64)
+        elif raw.from_file:
+            texts[name] = cells
+        else:
+            out[name] = np.array([_number(cell, raw.cell(i, name)) for i, cell in enumerate(cells)])
+    read, notes = read_numerals(texts, decimal, raw.cell)
+    return {name: {**out, **read}[name] for name in names}, notes
 
 
 def _number(value: Any, cell: str) -> float:
+    """One value of a list in memory, where text is no number."""
     if value is None or type(value).__name__ == "NAType":  # pandas.NA, without pandas
         return float("nan")
-    if isinstance(value, str) and value.strip().lower() in MISSING:
-        return float("nan")
     try:
-        # Python reads 1_000 as a number; in a table it is a slip.
-        if isinstance(value, bool | bytes) or (isinstance(value, str) and "_" in value):
+        if isinstance(value, bool | str | bytes):
             raise ValueError
         return float(value)
     except (TypeError, ValueError, OverflowError):
         shown = repr(value) if len(repr(value)) <= 40 else f"{repr(value)[:37]}..."
-        comma = isinstance(value, str) and value.count(",") == 1
-        comma = comma and value.replace(",", "").isdigit()
-        hint = " (is the decimal sign a comma? it must be a point)" if comma else ""
-        raise InputError(f"{cell} holds {shown}, which is not a number{hint}") from None
+        raise InputError(f"{cell} holds {shown}, which is not a number") from None
 
 
-def _checked(values: Array, name: str, source: _Source) -> Array:
-    """Without the blanks at the end; every other value must be there, finite and sensible."""
-    missing = np.isnan(values)
-    present = np.flatnonzero(~missing)
-    length = int(present[-1]) + 1 if len(present) else 0
-    values, missing = values[:length], missing[:length]
-    if missing.any():
-        raise InputError(
-            f"{source.cell(int(np.argmax(missing)), name)} is missing "
-            f"({_count(int(missing.sum()), 'value')} missing before the end of the column)"
-        )
-    too_large = ~(np.abs(values) <= LARGEST)
+def _padded(column: Array, length: int) -> Array:
+    return np.append(column, np.full(length - len(column), np.nan))
+
+
+def _check_size(raw: RawTable, name: str, column: Array) -> None:
+    too_large = np.abs(column) > LARGEST
     if too_large.any():
         index = int(np.argmax(too_large))
-        problem = "is infinite" if np.isinf(values[index]) else f"is beyond ±{LARGEST:g}"
-        raise InputError(f"{source.cell(index, name)} {problem}")
-    if length < 2:
+        problem = "is infinite" if np.isinf(column[index]) else f"is beyond ±{LARGEST:g}"
+        raise InputError(f"{raw.cell(index, name)} {problem}")
+
+
+# --- prices and gaps ---------------------------------------------------------------------
+
+
+def _from_prices(
+    raw: RawTable, values: Columns, dates: Dates | None, rows: NDArray[np.intp]
+) -> tuple[Columns, Dates | None, NDArray[np.intp]]:
+    for name, column in values.items():
+        bad = column <= 0
+        if bad.any():
+            at = int(np.argmax(bad))
+            raise InputError(
+                f"{raw.cell(int(rows[at]), name)} holds {column[at]:g}: a price must be positive"
+            )
+    returns = {name: returns_of(column) for name, column in values.items()}
+    return returns, None if dates is None else dates[1:], rows[1:]
+
+
+def _refuse_prices(raw: RawTable, values: Columns) -> None:
+    like = [name for name, z in values.items() if looks_like_prices(z[~np.isnan(z)])]
+    if like:
+        more = f" and {len(like) - 1} more" if len(like) > 1 else ""
         raise InputError(
-            f"{source.name}: column {name!r} has {_count(length, 'value')}: "
-            "a comparison needs at least 2"
+            f"{raw.name}: column {like[0]!r}{more} looks like prices, not returns (all positive, "
+            "and no level that it comes back to): --prices (prices=True) turns prices into "
+            "returns, --returns (prices=False) takes the values as they are"
         )
-    return values
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number or 'no'} {noun}s"
-
-
-# --- files -------------------------------------------------------------------------------
-
-
-def _read_csv(path: str, data: bytes) -> dict[str, NDArray[Any]]:
-    rows = _rows(path, _text(path, data))
-    header = _header(path, rows[0])
-    for number, row in enumerate(rows[1:], 2):
-        if any(cell.strip() for cell in row[len(header) :]):
+def _kept_rows(
+    raw: RawTable, values: Columns, missing: Missing, rows: NDArray[np.intp]
+) -> dict[str, NDArray[np.intp]]:
+    """Which rows of each column are compared."""
+    there = {name: ~np.isnan(column) for name, column in values.items()}
+    if missing == "pair":
+        complete = np.flatnonzero(np.all(list(there.values()), axis=0))
+        return dict.fromkeys(values, complete)
+    kept = {name: np.flatnonzero(mask) for name, mask in there.items()}
+    for name, at in kept.items():
+        inner = int(at[-1]) + 1 - len(at) if len(at) else 0
+        if inner and missing == "error":
+            gap = int(np.argmin(there[name]))
             raise InputError(
-                f"{path}: row {number} has {len(row)} cells, there are {len(header)} columns"
+                f"{raw.cell(int(rows[gap]), name)} is missing ({count(inner, 'value')} missing "
+                "before the end of the column): --missing pair leaves out rows with a gap, "
+                "--missing drop each column's own gaps"
             )
-    columns = ([row[i] if i < len(row) else "" for row in rows[1:]] for i in range(len(header)))
-    # As objects: an array of text would give every cell the space of the longest.
-    cells = (np.array(column, dtype=object) for column in columns)
-    return dict(zip(header, cells, strict=True))
+    return kept
 
 
-def _text(path: str, data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        row = data[: error.start].count(b"\n") + 1
-        raise InputError(
-            f"{path}: row {row} is not UTF-8 text (byte {error.start}): save the file as "
-            "CSV in UTF-8, or as Parquet"
-        ) from None
-
-
-def _rows(path: str, text: str) -> list[list[str]]:
-    """The cells of each row; the separator is the commonest candidate in the first row."""
-    first = text.lstrip().partition("\n")[0]
-    separator = max(",;\t", key=first.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    rows: list[list[str]] = []
-    try:
-        rows.extend(reader)
-    except csv.Error as error:
-        raise InputError(f"{path}: row {len(rows) + 1} cannot be read: {error}") from None
-    while rows and not any(cell.strip() for cell in rows[-1]):
-        rows.pop()
-    if len(rows) < 2:
-        raise InputError(f"{path}: has {_count(len(rows), 'row')}: names, then values, are needed")
-    return rows
-
-
-def _header(path: str, cells: list[str]) -> list[str]:
-    for i, cell in enumerate(cells, 1):
-        if not cell.strip():
-            raise InputError(
-                f"{path}: row 1, column {i} has no name (an index? leave it out of the file)"
-            )
-    if all(map(_is_number, cells)):
-        raise InputError(f"{path}: row 1 holds numbers: the first row must name the columns")
-    return _names(cells, f"{path}: row 1")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _read_parquet(path: str, data: bytes) -> dict[str, Any]:
-    try:
-        import polars as pl
-    except ImportError:
-        raise InputError(f"{path}: Parquet needs polars: install surefoot[report]") from None
-    try:
-        frame = pl.read_parquet(io.BytesIO(data))
-    # A damaged file makes polars raise almost anything, a panic of its core included.
-    except (Exception, pl.exceptions.PanicException) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{path}: is not readable as Parquet: {reason}") from None
-    return {name: frame[name] for name in frame.columns}
+def _gap_notes(values: Columns, kept: dict[str, NDArray[np.intp]], missing: Missing) -> list[str]:
+    gaps = {name: int(np.isnan(column).sum()) for name, column in values.items()}
+    if missing == "error" or not any(gaps.values()):
+        return []
+    rows = len(next(iter(values.values())))
+    by_column = ", ".join(f"{name} {number:,}" for name, number in gaps.items() if number)
+    if missing == "drop":
+        return [f"missing values were left out, column by column: {by_column} of {rows:,} rows"]
+    left_out = rows - len(next(iter(kept.values())))
+    return [f"{left_out:,} of {rows:,} rows were left out, where a value is missing ({by_column})"]

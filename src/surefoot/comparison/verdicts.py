@@ -1,9 +1,9 @@
 """Every pair of return samples compared: what the sample shows, and what it supports.
 
-The relation of a pair is a fact about the two samples. Whether it holds beyond them is a question
-for the test of Barrett and Donald, in both directions: the sample supports "a dominates b" where
-"b dominates a" is rejected, after Holm's correction over all ordered pairs of that order, and
-"a dominates b" is not rejected even without the correction (which would only make that easier).
+The relation of a pair is a fact about the two samples. What holds beyond them is a question for
+tests of two hypotheses, "a dominates b" and "a does not dominate b", in both directions:
+`Verdict.word` is one of four, and says how it follows from their p-values after Holm's correction
+over all ordered pairs of that order.
 """
 
 from __future__ import annotations
@@ -16,21 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.comparison.bootstrap import PairTests, pair_tests
+from surefoot.comparison.bootstrap import PairTests, TestSettings, tests_of_pair
+from surefoot.comparison.memory import Blocks, Memory, memory_of
+from surefoot.comparison.numerals import Decimal
 from surefoot.comparison.result import (
-    LEVELS,
     ORDERS,
     Comparison,
-    Finding,
     Relation,
-    Summary,
     Verdict,
     check_directory,
 )
-from surefoot.comparison.returns import Array, Columns, as_columns, read_returns
-from surefoot.core.array import check_tolerance
+from surefoot.comparison.returns import Columns, Missing, as_table, read_returns
+from surefoot.comparison.summaries import summary_of
 from surefoot.core.dominance import almost_ssd_ratio, fsd_dominates, ssd_dominates, violation
-from surefoot.core.particles import cumulative_quantile, quantile
 from surefoot.core.stats import holm
 from surefoot.errors import InputError
 from surefoot.runs.files import portable_path
@@ -41,42 +39,60 @@ def compare(
     names: Sequence[str] | None = None,
     *,
     columns: Sequence[str] | None = None,
+    missing: Missing = "error",
+    prices: bool | None = None,
     tolerance: float = 0.0,
     resamples: int = 1000,
     seed: int = 0,
     level: float = 0.05,
-    paired: bool = False,
+    paired: bool | None = None,
+    trim: float | None = None,
+    dependence: str | int = "auto",
+    blocks: Blocks = "circular",
     source: str | None = None,
     progress: bool = False,
 ) -> Comparison:
     """Compare samples of returns (larger is better) by first and second order dominance.
 
     `returns` is a dict of columns, a pandas or polars table, or an array `[rows, columns]` with
-    `names`; columns may have different lengths. `tolerance`, in the units of the returns, is what
+    `names`; columns may have different lengths. `missing` and `prices` say what becomes of gaps and
+    of prices, as in `read_returns`. `tolerance`, in the units of the returns, is what
     dominance forgives. `paired` says that a row holds outcomes of one and the same day, seed or
-    task in every column. Rows are taken to be independent of each other.
+    task in every column, and is taken to be so where all columns have the same rows.
+    `dependence` says whether rows depend on those before: "auto" looks at each column, "none", or
+    the length of the blocks to draw. `trim` is the share of the pooled values left out at an end
+    of the range on which dominance can be established (`bootstrap` says why).
     """
-    check_tolerance(tolerance)
     if not 0 < level < 1:
         raise InputError(f"level = {level}: it must lie between 0 and 1")
-    table = as_columns(returns, names, columns)
+    table = as_table(returns, names, columns, missing=missing, prices=prices)
     if len(table) < 2:
         raise InputError(f"{source or 'returns'}: a comparison needs at least 2 columns")
-    if paired and len({len(column) for column in table.values()}) > 1:
+    if paired and not table.aligned:
         lengths = ", ".join(f"{name}: {len(column)}" for name, column in table.items())
-        raise InputError(f"paired: the columns differ in length ({lengths})")
-    tests = _all_tests(table, resamples, seed, tolerance, paired, progress)
+        raise InputError(f"paired: the columns have not the same rows ({lengths})")
+    settings = TestSettings(
+        int(resamples),
+        seed,
+        float(tolerance),
+        table.aligned if paired is None else bool(paired),
+        trim,
+        blocks,
+    )
+    memory = {name: memory_of(column, dependence, blocks) for name, column in table.items()}
+    tests = _all_tests(table.columns, memory, settings, progress)
     ascending = {name: np.sort(column) for name, column in table.items()}
     verdicts = [v for order in ORDERS for v in _verdicts(ascending, tests, order, tolerance, level)]
     return Comparison(
-        tuple(_summary(name, column) for name, column in ascending.items()),
+        tuple(summary_of(name, table[name], table.dates.get(name)) for name in table),
         tuple(verdicts),
-        tolerance=float(tolerance),
-        resamples=int(resamples),
-        seed=int(seed),
+        **vars(settings),
         level=float(level),
-        paired=bool(paired),
-        returns=table,
+        dependence=dependence,
+        memory=memory,
+        returns=table.columns,
+        dates=table.dates,
+        reading=table.notes,
         source=source,
     )
 
@@ -86,23 +102,37 @@ def compare_file(
     *,
     out: str | os.PathLike[str] | None = None,
     columns: Sequence[str] | None = None,
+    index: str | None = None,
+    missing: Missing = "error",
+    prices: bool | None = None,
+    decimal: Decimal = "auto",
     tolerance: float = 0.0,
     resamples: int = 1000,
     seed: int = 0,
     level: float = 0.05,
-    paired: bool = False,
+    paired: bool | None = None,
+    trim: float | None = None,
+    dependence: str | int = "auto",
+    blocks: Blocks = "circular",
     progress: bool = False,
 ) -> Comparison:
-    """Compare the columns of a CSV or Parquet file; with `out` save it as a run directory."""
+    """Compare the columns of a CSV or Parquet file; with `out` save it as a run directory.
+
+    How the file is read (`index`, `missing`, `prices`, `decimal`) is told by `read_returns`, the
+    rest by `compare`.
+    """
     if out is not None:
         check_directory(out)
     result = compare(
-        read_returns(path, columns),
+        read_returns(path, columns, index=index, missing=missing, prices=prices, decimal=decimal),
         tolerance=tolerance,
         resamples=resamples,
         seed=seed,
         level=level,
         paired=paired,
+        trim=trim,
+        dependence=dependence,
+        blocks=blocks,
         source=portable_path(Path(path)),
         progress=progress,
     )
@@ -112,7 +142,7 @@ def compare_file(
 
 
 def _all_tests(
-    table: Columns, resamples: int, seed: int, tolerance: float, paired: bool, show: bool
+    table: Columns, memory: dict[str, Memory], settings: TestSettings, show: bool
 ) -> dict[tuple[str, str], PairTests]:
     """The tests of every ordered pair.
 
@@ -125,11 +155,9 @@ def _all_tests(
     tests = {}
     with progress(len(pairs), "compare", "pairs", mode="auto" if show else "silent") as bar:
         for a, b in pairs:
-            forward, backward = tests[a, b] = pair_tests(
-                table[a], table[b], resamples=resamples, seed=seed, tolerance=tolerance,
-                paired=paired,
-            )  # fmt: skip
-            tests[b, a] = PairTests(backward, forward)
+            lengths = memory[a].length, memory[b].length
+            tests[a, b] = tests_of_pair(table[a], table[b], lengths, settings)
+            tests[b, a] = PairTests(*tests[a, b][::-1])
             bar.advance()
     return tests
 
@@ -148,20 +176,21 @@ def _verdicts(
         (a, b): bool(dominates(table[a], table[b], tolerance, assume_sorted=True)) for a, b in pairs
     }
     test = {pair: tests[pair].forward[order - 1] for pair in pairs}
-    adjusted = dict(zip(pairs, holm([test[pair].p_value for pair in pairs]).tolist(), strict=True))
+    dominance, nondominance = (
+        dict(zip(pairs, holm([getattr(test[pair], name) for pair in pairs]).tolist(), strict=True))
+        for name in ("dominance_p", "nondominance_p")
+    )
     return [
         Verdict(
             *(a, b, order),
             relation=_relation(holds[a, b], holds[b, a]),
-            finding=_finding(
-                (test[a, b].p_value, adjusted[a, b]), (test[b, a].p_value, adjusted[b, a]), level
-            ),
+            test=test[a, b],
+            dominance_p=dominance[a, b],
+            nondominance_p=nondominance[a, b],
+            reverse_dominance_p=dominance[b, a],
+            level=level,
             violation=float(violation(table[a], table[b])) if order == 2 else None,
             almost_ratio=float(almost_ssd_ratio(table[a], table[b])) if order == 2 else None,
-            test=test[a, b],
-            adjusted_p=adjusted[a, b],
-            reverse_test=test[b, a],
-            reverse_adjusted_p=adjusted[b, a],
         )
         for a, b in pairs
     ]
@@ -171,31 +200,3 @@ def _relation(a_over_b: bool, b_over_a: bool) -> Relation:
     if a_over_b:
         return "equal" if b_over_a else "dominates"
     return "dominated" if b_over_a else "neither"
-
-
-def _finding(test: tuple[float, float], reverse: tuple[float, float], level: float) -> Finding:
-    """From the p-value and the adjusted p-value of "a dominates b" and of "b dominates a"."""
-    (p, adjusted), (reverse_p, reverse_adjusted) = test, reverse
-    if adjusted <= level and reverse_adjusted <= level:
-        return "neither"
-    if reverse_adjusted <= level and p > level:
-        return "dominates"
-    if adjusted <= level and reverse_p > level:
-        return "dominated"
-    return "undecided"
-
-
-def _summary(name: str, z: Array) -> Summary:
-    curve = np.asarray(cumulative_quantile(z, LEVELS, assume_sorted=True))
-    return Summary(
-        name,
-        n=len(z),
-        mean=float(np.mean(z)),
-        deviation=float(np.std(z, ddof=1)),
-        worst=float(z[0]),
-        median=float(np.median(z)),
-        best=float(z[-1]),
-        quantile=np.asarray(quantile(z, LEVELS, assume_sorted=True)),
-        cumulative_quantile=curve,
-        cvar_curve=curve / LEVELS,
-    )

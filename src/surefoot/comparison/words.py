@@ -15,31 +15,103 @@ ORDER_TITLES = {
 HEADER = ("", "n", "mean", "deviation", "worst", "CVaR 5%", "CVaR 25%", "median", "best")
 
 
+YEAR_HEADER = ("", "return", "volatility", "Sharpe", "Sortino", "max drawdown")
+SIGNS = {"established": "E", "not contradicted": "n", "contradicted": "c", "cannot tell": "?"}
+FEW = 5  # columns whose verdicts fit a terminal as words
+MANY = 24  # columns beyond which a matrix is no longer readable
+UNCORRECTED = "*"
+
+
 def text(c: Comparison) -> str:
-    """For a terminal: a table, then one line per pair, then the sets."""
-    parts = [_title(c), "", *_align([HEADER, *_rows(c)])]
+    """For a terminal: tables of the columns, a matrix of verdicts for each order, the sets."""
+    parts = [
+        _title(c),
+        *(f"  {note}" for note in (*c.reading, c.rows_drawn)),
+        "",
+        *align([HEADER, *summary_rows(c)]),
+    ]
+    if c.has_years:
+        parts += ["", "A year", *align([YEAR_HEADER, *year_rows(c)])]
     for order in (2, 1):
-        parts += ["", ORDER_TITLES[order]]
-        parts += [f"  {line}" for lines in _findings(c, order) for line in lines]
-        parts += [f"  {label}: {names}" for label, names in _sets(c, order)]
-    parts += [f"\nNote: {note}." for note in c.notes]
+        parts += ["", f"{ORDER_TITLES[order]}: does the row dominate the column?"]
+        parts += [f"  {line}" for line in _matrix_lines(c, order)]
+        parts += [f"  {label}: {names}" for label, names in sets(c, order)]
+    parts += ["", *_legend(c)]
+    parts += [f"Note: {note}." for note in c.notes]
     return "\n".join(parts)
 
 
 def markdown(c: Comparison) -> str:
     """The same with Markdown tables, and every ordered pair's numbers."""
     names = {summary.name: _escape(summary.name) for summary in c.summaries}
-    rows = [(names[row[0]], *row[1:]) for row in _rows(c)]
-    parts = [f"# {_title(c)}", "", *_table([("column", *HEADER[1:]), *rows])]
+
+    def named(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+        return [(names[row[0]], *row[1:]) for row in rows]
+
+    parts = [f"# {_title(c)}", "", *_table([("column", *HEADER[1:]), *named(summary_rows(c))])]
+    if c.has_years:
+        parts += ["", "A year:", "", *_table([("column", *YEAR_HEADER[1:]), *named(year_rows(c))])]
     for order in (2, 1):
-        header = ["a", "b", "sample shows", "sample supports", "p (a over b)", "after Holm"]
+        parts += ["", f"## {ORDER_TITLES[order]}", ""]
+        if len(c.names) <= MANY:
+            cells = matrix(c, order)
+            rows = [(names[a], *(word or "" for word in row)) for a, row in cells.items()]
+            parts += [*_table([("row over column", *names.values()), *rows]), ""]
+        header = ["a", "b", "in the sample", "a over b", "p of dominance", "p of non-dominance"]
         header += ["violation", "almost-SSD ratio"] if order == 2 else []
         body = [_cells(v, names) for v in c.verdicts if v.order == order]
-        parts += ["", f"## {ORDER_TITLES[order]}", "", *_table([header, *body]), ""]
-        parts += [f"- {label}: {_escape(members)}" for label, members in _sets(c, order)]
-    parts += ["", _explanation(c)]
-    parts += [f"\n> {_escape(note)}." for note in c.notes]
+        parts += [*_table([header, *body]), ""]
+        parts += [f"- {label}: {_escape(members)}" for label, members in sets(c, order)]
+    parts += ["", explanation(c)]
+    parts += [f"\n> {_escape(note)}." for note in (*c.reading, c.rows_drawn, *c.notes)]
     return "\n".join(parts) + "\n"
+
+
+def matrix(c: Comparison, order: int) -> dict[str, list[str | None]]:
+    """The word of each row over each column; None on the diagonal."""
+    words = {(v.a, v.b): v.word for v in c.verdicts if v.order == order}
+    return {a: [words.get((a, b)) for b in c.names] for a in c.names}
+
+
+def _matrix_lines(c: Comparison, order: int) -> list[str]:
+    """Words with their p-values, or one letter each, or how many there are of each."""
+    cells = matrix(c, order)
+    if len(c.names) > MANY:
+        every = [word for row in cells.values() for word in row if word]
+        counts = ", ".join(f"{word} {every.count(word):,}" for word in SIGNS)
+        return [f"of {len(every):,} ordered pairs: {counts}"]
+    if len(c.names) > FEW:
+        heads = [str(i + 1) for i in range(len(c.names))]
+        rows = [(f"{head} {name}", *(SIGNS[word] if word else "." for word in row))
+                for head, (name, row) in zip(heads, cells.items(), strict=True)]  # fmt: skip
+        return align([("", *heads), *rows])
+    numbers = {(v.a, v.b): p_values(v) for v in c.verdicts if v.order == order}
+    rows = []
+    for a, row in cells.items():
+        rows.append((a, *(word or "." for word in row)))
+        rows.append(("", *(numbers.get((a, b), "") for b in c.names)))
+    return [line.rstrip() for line in align([("", *c.names), *rows], left=True)]
+
+
+def p_values(v: Verdict) -> str:
+    """Of dominance and of non-dominance, corrected; a star where only the correction saves it."""
+    star = UNCORRECTED if v.test.dominance_p <= v.level < v.dominance_p else ""
+    return f"{v.dominance_p:.3g}{star} / {v.nondominance_p:.3g}"
+
+
+def _legend(c: Comparison) -> list[str]:
+    if len(c.names) > FEW:
+        letters = ", ".join(f"{sign} {word}" for word, sign in SIGNS.items())
+        letters = letters if len(c.names) <= MANY else "p-values"
+        return [f"{letters}; p-values are in `to_frame()`, and in comparison.md of --out."]
+    lines = [
+        "Below each word: p of dominance / p of non-dominance, after Holm's correction; at level "
+        f"{c.level:g}",
+        "contradicted: dominance is rejected; established: non-dominance is; not contradicted: the",
+        "reverse is contradicted, and dominance is not rejected even without the correction.",
+    ]
+    stars = any(UNCORRECTED in p_values(v) for v in c.verdicts)
+    return lines + ([f"{UNCORRECTED} rejected without the correction."] if stars else [])
 
 
 def _title(c: Comparison) -> str:
@@ -51,7 +123,7 @@ def _title(c: Comparison) -> str:
     )
 
 
-def _rows(c: Comparison) -> list[tuple[str, ...]]:
+def summary_rows(c: Comparison) -> list[tuple[str, ...]]:
     rows = []
     for s in c.summaries:
         values = (s.mean, s.deviation, s.worst, s.cvar(0.05), s.cvar(0.25), s.median, s.best)
@@ -59,51 +131,34 @@ def _rows(c: Comparison) -> list[tuple[str, ...]]:
     return rows
 
 
-def _findings(c: Comparison, order: int) -> list[tuple[str, str]]:
-    """Two lines per pair, from the side of the one that dominates."""
-    lines = []
-    for v in c.verdicts:
-        first = c.names.index(v.a) < c.names.index(v.b)
-        shown = v.relation == "dominates" or (first and v.relation != "dominated")
-        if v.order == order and shown:
-            lines.append((_relation(v, c.tolerance), f"  {_support(v)}: {_p_values(v)}"))
-    return lines
-
-
-def _relation(v: Verdict, tolerance: float) -> str:
-    within = f" within the tolerance {tolerance:g}" if tolerance else ""
-    if v.relation == "dominates":
-        return f"{v.a} dominates {v.b}{within}"
-    if v.relation == "equal":
-        return f"{v.a} and {v.b} are equal{within}"
-    ratio = f" (almost-SSD ratio of {v.a} {v.almost_ratio:.3g})" if v.order == 2 else ""
-    return f"{v.a} and {v.b}: neither dominates{ratio}"
-
-
-def _p_values(v: Verdict) -> str:
-    return f'p("{v.a} dominates") = {v.test.p_value:.3g}, p("{v.b} dominates") = ' + (
-        f"{v.reverse_test.p_value:.3g}"
-    )
-
-
-def _support(v: Verdict) -> str:
-    if v.supported:
-        return "the sample supports it"
-    if v.finding == "undecided":
-        return "the sample is too small to tell"
-    other = {"dominates": f"{v.a} over {v.b}", "dominated": f"{v.b} over {v.a}"}
-    return f"the sample supports {other.get(v.finding, 'that neither dominates')}"
-
-
-def _sets(c: Comparison, order: int) -> list[tuple[str, str]]:
-    def listed(names: Sequence[str]) -> str:
-        return ", ".join(names) if names else "none"
-
-    supported = c.dominant(order, supported=True)
+def year_rows(c: Comparison) -> list[tuple[str, ...]]:
+    """Of the columns whose rows have dates."""
+    years = [(s.name, s.annual) for s in c.summaries if s.annual is not None]
     return [
-        ("dominant, over every other", listed(c.dominant(order))),
-        ("... supported by the sample", listed(supported)),
-        ("efficient, dominated by no other", listed(c.efficient(order))),
+        (name, share(y.growth), share(y.volatility), ratio(y.sharpe), ratio(y.sortino),
+         share(y.max_drawdown))
+        for name, y in years
+    ]  # fmt: skip
+
+
+def share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.4g} %"
+
+
+def ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def sets(c: Comparison, order: int) -> list[tuple[str, str]]:
+    def listed(names: Sequence[str]) -> str:
+        more = f" and {len(names) - MANY} more" if len(names) > MANY else ""
+        return ", ".join(names[:MANY]) + more if names else "none"
+
+    established = c.dominant(order, established=True)
+    return [
+        ("dominant in the sample, over every other", listed(c.dominant(order))),
+        ("... established", listed(established)),
+        ("efficient in the sample, dominated by no other", listed(c.efficient(order))),
     ]
 
 
@@ -113,30 +168,32 @@ def _cells(v: Verdict, names: dict[str, str]) -> list[str]:
         names[v.a],
         names[v.b],
         shown.get(v.relation, v.relation),
-        shown.get(v.finding, v.finding),
-        f"{v.test.p_value:.4g}",
-        f"{v.adjusted_p:.4g}",
+        v.word,
+        f"{v.dominance_p:.4g}",
+        f"{v.nondominance_p:.4g}",
     ]
     if v.violation is not None and v.almost_ratio is not None:
         cells += [f"{v.violation:.4g}", f"{v.almost_ratio:.4g}"]
     return cells
 
 
-def _explanation(c: Comparison) -> str:
+def explanation(c: Comparison) -> str:
     return (
-        'The p-values test the hypothesis "a dominates b" (Barrett and Donald, 2003, recentred '
-        f"bootstrap, {c.resamples:,} resamples, seed {c.seed}): a small one says that a does not. "
-        'The sample supports "a dominates b" where the hypothesis "b dominates a" is rejected '
-        f"at level {c.level:g} after Holm's correction over all ordered pairs, and \"a dominates "
-        'b" is not rejected even without it.'
+        f"P-values are those of {c.resamples:,} resamples (seed {c.seed}) after Holm's correction "
+        f"over all ordered pairs. At level {c.level:g}, a over b is *contradicted* where the "
+        'hypothesis "a dominates b" is rejected (Barrett and Donald, 2003), *established* where '
+        '"a does not dominate b" is rejected (Davidson and Duclos, 2013), on the range '
+        f'of values that the test says, *not contradicted* where "b dominates a" is rejected and '
+        '"a dominates b" is not, even without the correction. Otherwise one *cannot tell*.'
     )
 
 
-def _align(rows: Sequence[Sequence[str]]) -> list[str]:
+def align(rows: Sequence[Sequence[str]], *, left: bool = False) -> list[str]:
+    """Columns of equal width; all but the first to the right, unless `left`."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
         "  ".join(
-            cell.rjust(width) if i else cell.ljust(width)
+            cell.rjust(width) if i and not left else cell.ljust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows

@@ -127,6 +127,18 @@ def mean_interval(x: ArrayLike, level: float = 0.95, axis: int = 0) -> Interval:
     return Interval(_scalar(mean), _scalar(mean - half), _scalar(mean + half), n, level)
 
 
+def share_interval(hits: ArrayLike, level: float = 0.95) -> Interval:
+    """How often it was so, with the exact (Clopper-Pearson) interval: always is not certainly."""
+    from scipy.stats import binomtest
+
+    _check_level(level)
+    hits = np.asarray(hits, bool).ravel()
+    if not hits.size:
+        raise InputError("a share of nothing: at least one value is needed")
+    between = binomtest(int(hits.sum()), hits.size).proportion_ci(level)
+    return Interval(float(hits.mean()), float(between.low), float(between.high), hits.size, level)
+
+
 def interquartile_mean(scores: ArrayLike) -> float:
     """Mean of the middle half of all values: drops floor(n / 4) of them at either end.
 

@@ -23,6 +23,7 @@ from surefoot.envs.dynamic import (
     value_iteration,
 )
 from surefoot.envs.environments import CliffWalkEnv, RiskyCliffEnv, TabularEnv
+from surefoot.envs.exact import ExactProcess, ExactReturns, ReturnLaw, exact_process
 from surefoot.envs.finite import TabularMDP, reset, step
 from surefoot.envs.montecarlo import Rollouts, monte_carlo_returns, simulate_returns
 
@@ -32,8 +33,11 @@ __all__ = [
     "CliffGrid",
     "CliffWalkEnv",
     "DiscreteEnv",
+    "ExactProcess",
+    "ExactReturns",
     "GreedyPath",
     "PolicyEvaluation",
+    "ReturnLaw",
     "RiskyCliffEnv",
     "Rollouts",
     "TabularEnv",
@@ -46,6 +50,7 @@ __all__ = [
     "draw_pixels",
     "encode",
     "evaluate_policy",
+    "exact_process",
     "flatten_discrete",
     "greedy_path",
     "monte_carlo_returns",

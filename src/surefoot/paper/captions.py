@@ -43,6 +43,11 @@ CAPTIONS: dict[str, dict[str, str]] = {
         "choices": "Return of each trial over the last fifth of the run (full) and of its first "
         "half (open). Dotted: solved."
     },
+    "theory": {
+        "counterexample": "The smallest process in which taking the better CVaR in a state makes "
+        "that of the start worse. Left: probabilities and returns. Right: cumulative quantiles of "
+        "the old and the new policy; at the dotted level, divided by it, they are the CVaR.",
+    },
     "risky-cliff": {
         "headline": "Two paths are worth the same: along the cliff with random rewards (dotted "
         "cells), or over the top row with certain ones. Above: the share of trials (%) whose "

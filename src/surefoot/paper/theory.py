@@ -1,77 +1,81 @@
-"""The paper's explanatory figures: dispersion space, and when one return dominates another.
+"""Does a policy get better when all states are improved at once? By dominance it does; by CVaR not
+always.
 
-Everything drawn is computed from particles by the library's own functions, and so is every
-verdict written on a plot. Beside the drawings, two statements behind them are checked on random
-particles: the space's area is half the variance, and dominance by `F^-2` (eq. 5, what the library
-compares) is dominance by `F^(2)` (eq. 1, its definition).
+The theorem and its proof are on the page about theory (docs/theory.md). Here it is put to random
+finite processes whose returns are known exactly, from a random policy and from one of the best
+mean. A single case in which dominance decides and a return gets worse would refute it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surefoot.core import stats
-from surefoot.core.dominance import fsd_dominates, ssd_dominates
-from surefoot.core.particles import (
-    cumulative_cdf,
-    cumulative_quantile,
-    dispersion_space,
-    mean,
-    variance,
-)
-from surefoot.core.stats import Interval
+from surefoot.core.stats import Interval, mean_interval, share_interval
+from surefoot.envs.exact import ExactReturns
 from surefoot.errors import InputError
 from surefoot.paper.claims import Claim
 from surefoot.paper.experiment import Experiment, Tables
-from surefoot.plots import curve, dispersion, label, legend, new_figure, styles
-from surefoot.plots.styles import BLACK, Style
+from surefoot.paper.improvement import (
+    Case,
+    Counterexample,
+    Score,
+    above_policy,
+    best,
+    dominant,
+    dominant_or_mean,
+    improve,
+    mean,
+    random_case,
+    settle,
+    smallest_counterexample,
+)
+from surefoot.paper.theory_figures import draw_counterexample
+from surefoot.runs.progress import progress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LOOKS = styles(["X", "Y"])
-BIMODAL = np.array([-4.0, -3.0, -2.5, -2.0, 1.0, 2.0, 2.5, 3.0, 3.5, 4.5])
+POLICIES = ("random", "best mean")
+"""What is improved: a random policy, or one that already has the best mean in every state."""
+DRAWN_LEVEL = 0.25
+"""Of the counterexample that is drawn."""
+CHUNK = 100
 
-
-class Pair(NamedTuple):
-    """Two returns of a panel, and what the paper says of such a pair."""
-
-    name: str
-    x: np.ndarray
-    y: np.ndarray
-    paper: tuple[bool, bool]  # x over y at first, at second order
-
-
-PAIRS = (
-    # Every particle of x lies above its partner.
-    Pair("first and second order", np.array([1.5, 2.5, 3.5, 4.5, 6.0, 7.0]),
-         np.array([0.0, 1.5, 2.0, 3.5, 5.0, 6.0]), (True, True)),
-    # The CDFs cross; what x gains left of the crossing outweighs what it gives up right of it.
-    Pair("second order only", np.array([2.0, 2.5, 3.0, 3.5, 4.0, 4.5]),
-         np.array([0.0, 1.0, 2.5, 3.8, 4.7, 5.5]), (False, True)),
-    # x is better on average and worse in its lower tail: tastes differ.
-    Pair("neither", np.array([0.0, 1.5, 4.0, 5.5, 6.5, 7.5]),
-         np.array([2.0, 2.5, 3.0, 3.5, 4.0, 4.5]), (False, False)),
-)  # fmt: skip
+Columns = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class TheoryConfig:
-    """The paper's explanatory figures, and checks of what they say."""
+    """Policy improvement on random finite processes with exact return distributions."""
 
-    trials: int = 1000
-    """Random pairs of particle sets on which the statements behind the figures are checked."""
-    seed: int = 0
-    """Decides the random particles; the figures are always the same."""
-    particles: int = 8
-    """Particles of each random set."""
+    trials: int = 10_000
+    """Random processes."""
+    seed: int = 1
+    """Decides processes and policies."""
+    levels: tuple[float, ...] = (0.05, 0.25, 0.45)
+    """Levels of the CVaR rules that stand beside dominance."""
+    states: int = 5
+    """At most so many states; at least 2."""
+    actions: int = 3
+    """At most so many actions; at least 2."""
+    outcomes: int = 3
+    """At most so many outcomes of an action."""
 
     def __post_init__(self) -> None:
-        if self.trials < 2 or self.particles < 2:
-            raise InputError("trials and particles must be at least 2")
+        if min(self.trials, self.states, self.actions) < 2 or self.outcomes < 1:
+            raise InputError("trials, states and actions: at least 2; outcomes: at least 1")
+        if not self.levels or not all(0 < level < 1 for level in self.levels):
+            raise InputError("levels: at least one, each between 0 and 1")
+
+
+def cvar(level: float) -> Score:
+    exact = Fraction(str(level))  # 0.05 is meant as a twentieth
+    return lambda law: law.cvar(exact)
 
 
 # --- the checks --------------------------------------------------------------------------
@@ -82,184 +86,204 @@ def measure(config: TheoryConfig, tables: Tables) -> None:
         tables.write("results", check(config))
 
 
-def read(_: TheoryConfig, tables: Tables) -> dict[str, np.ndarray]:
-    table = tables["results"]
-    return {name: table[name].to_numpy() for name in table.columns}
+def check(config: TheoryConfig) -> dict[str, list[Any]]:
+    """A row for each process and each of its two policies."""
+    rows = []
+    with progress(config.trials, "random processes", unit="processes") as task:
+        for trial in range(config.trials):
+            rng = np.random.default_rng([config.seed, trial])
+            case = random_case(rng, config.states, config.actions, config.outcomes)
+            for policy in POLICIES:
+                if policy == "best mean":
+                    case = settle(case, best(mean))
+                rows.append({"trial": trial, "policy": policy} | _row(case, config.levels))
+            if (trial + 1) % CHUNK == 0:
+                task.advance(CHUNK)
+    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def summary(table: dict[str, np.ndarray]) -> dict[str, Any]:
-    return {"agreement": _share(table["agree"]), "dominating": table["eq_5"].mean()}
+def _row(case: Case, levels: tuple[float, ...]) -> dict[str, Any]:
+    mdp, old, start = case.process.mdp, case.returns, case.start
+    row = {"states": mdp.num_states, "actions": mdp.num_actions, "outcomes": mdp.num_outcomes}
+    row |= _decided(old)
+    for name, rule in (("dominant", dominant), ("above", above_policy)):
+        step = improve(case, rule, old)
+        row |= {f"{name}_changed": step.changed, f"{name}_broken": step.broken}
+        row[f"{name}_better"] = step.new.states[start] != old.states[start]
+    step = improve(case, dominant_or_mean, old)
+    row |= {"fallback_changed": step.changed, "fallback_broken": step.broken}
+    row["fallback_mean_worse"] = step.worse_somewhere(mean)
+    for level in levels:
+        step = improve(case, best(cvar(level)), old)
+        row[f"cvar_{level}_changed"] = step.changed
+        row[f"cvar_{level}_worse"] = step.worse(start, cvar(level))
+        row[f"cvar_{level}_worse_somewhere"] = step.worse_somewhere(cvar(level))
+    return row
 
 
-def area(z: np.ndarray) -> float:
-    """Between `F^(2)` and its asymptotes. All three bend only at particles and at the mean, so the
-    trapezoid rule on those points is exact."""
-    bends = np.sort(np.append(z, mean(z)))
-    space = dispersion_space(z, bends)
-    above = space.frontier - np.maximum(space.left_asymptote, space.right_asymptote)
-    return float(np.trapezoid(above, bends))
+def _decided(returns: ExactReturns) -> dict[str, int]:
+    """In how many states there is a choice, and in how many dominance makes it."""
+    choices = [state for state, laws in enumerate(returns.pairs) if len(set(laws.values())) > 1]
+    decided = [(state, dominant(returns, state)) for state in choices]
+    first = [
+        all(returns.pairs[state][a].dominates(law, 1) for law in returns.pairs[state].values())
+        for state, actions in decided
+        for a in sorted(actions)[:1]
+    ]
+    return {"choices": len(choices), "decided": len(first), "first_order": sum(first)}
 
 
-def dominates_by_definition(x: np.ndarray, y: np.ndarray) -> bool:
-    """Eq. 1 on its own terms: `F^(2)_x <= F^(2)_y` wherever either of the two can bend. Right of
-    all particles both rise with slope one."""
-    alpha = np.sort(np.concatenate([x, y]))
-    return bool(np.all(cumulative_cdf(x, alpha) <= cumulative_cdf(y, alpha) + 1e-12))
+def read(_: TheoryConfig, tables: Tables) -> Columns:
+    return tables["results"]
 
 
-def check(config: TheoryConfig) -> dict[str, np.ndarray]:
-    """Both statements on random particles; half of the pairs are drawn so that x has the smaller
-    spread, else hardly any would dominate."""
-    rng = np.random.default_rng(config.seed)
-    ratio, by_quantiles, by_definition = [], [], []
-    for trial in range(config.trials):
-        x, y = rng.normal(size=(2, config.particles))
-        if trial % 2:
-            x = 0.5 * x + 0.5
-        ratio.append(area(x) / float(variance(x)))
-        by_quantiles.append(bool(ssd_dominates(x, y)))
-        by_definition.append(dominates_by_definition(x, y))
-    agree = np.equal(by_quantiles, by_definition)
+def levels_of(table: Columns) -> list[float]:
+    parts = [name.split("_") for name in table]
+    return [float(each[1]) for each in parts if each[0] == "cvar" and each[-1] == "changed"]
+
+
+def only(table: Columns, policy: str) -> Columns:
+    chosen = np.asarray(table["policy"]) == policy
+    return {name: np.asarray(column)[chosen] for name, column in table.items()}
+
+
+def summary(table: Columns) -> dict[str, Any]:
     return {
-        "area_over_variance": np.array(ratio),
-        "eq_5": np.array(by_quantiles),
-        "eq_1": np.array(by_definition),
-        "agree": agree,
+        "processes": len(np.unique(table["trial"])),
+        "policies": {policy: _summary(only(table, policy)) for policy in POLICIES},
+        "smallest": _smallest(table),
+        "drawn": _numbers(counterexample()),
     }
 
 
-def claims_of(table: dict[str, np.ndarray]) -> list[Claim]:
-    ratio = stats.mean_interval(table["area_over_variance"])
-    half = bool(np.allclose(table["area_over_variance"], 0.5, rtol=1e-9))
-    share = _share(table["agree"])
-    claims = [
-        Claim(
-            "figures/dispersion", "1, figure 1",
-            "The space between the cumulative CDF and its asymptotes shows the uncertainty",
-            f"Its area over the variance, {len(table['agree'])} random sets of particles",
-            "reproduced" if half else "not reproduced",
-            f"The area is {'' if half else 'not '}half the variance in every set",
-            {"area / variance": ratio},
-        ),
-        Claim(
-            "figures/equivalence", "3.1, eq. 5",
-            "Dominance by cumulative CDFs is dominance by cumulative quantiles",
-            f"Both agree on random pairs; {int(table['eq_5'].sum())} of them dominate",
-            "reproduced" if share.mean == 1 else "not reproduced",
-            "They must agree on every pair",
-            {"share that agrees": share},
-        ),
-    ]  # fmt: skip
-    for letter, pair in zip("abc", PAIRS, strict=True):
-        right = orders(pair.x, pair.y) == pair.paper
-        claims.append(
-            Claim(
-                f"figures/2{letter}", f"2, figure 2{letter}",
-                f"Between such returns there is dominance of {pair.name}"
-                if any(pair.paper) else "Between such returns neither dominates",
-                verdict(pair.x, pair.y).replace("\n", "; "),
-                "reproduced" if right and not any(orders(pair.y, pair.x)) else "not reproduced",
-                "The library's verdict on the particles drawn must be the paper's, in one "
-                "direction only",
-            )
-        )  # fmt: skip
-    return claims
+def _summary(rows: Columns) -> dict[str, Any]:
+    """Shares of processes with exact intervals; `decided` and `first_order` are shares of the
+    states with a choice, with an interval over processes."""
+    some = rows["choices"] > 0
+    decided, first = (
+        mean_interval(rows[name][some] / rows["choices"][some]).as_dict()
+        for name in ("decided", "first_order")
+    )
+    made: dict[str, Any] = {"decided": decided, "first_order": first}
+    for name in ("dominant", "above"):
+        made[name] = _shares(rows, name, "changed", "better", "broken")
+    made["fallback"] = _shares(rows, "fallback", "changed", "broken", "mean_worse")
+    for level in levels_of(rows):
+        name = f"cvar_{level}"
+        made[name] = _shares(rows, name, "changed", "worse", "worse_somewhere")
+        changed = rows[f"{name}_changed"]
+        if changed.any():
+            made[name]["worse_where_changed"] = share_interval(
+                rows[f"{name}_worse"][changed]
+            ).as_dict()
+    return made
 
 
-def _share(agree: np.ndarray) -> Interval:
-    """A share of trials with the exact (Clopper-Pearson) interval: all of them is not certainty."""
-    from scipy.stats import binomtest
-
-    test = binomtest(int(agree.sum()), len(agree))
-    between = test.proportion_ci(0.95)
-    return Interval(float(agree.mean()), float(between.low), float(between.high), len(agree))
+def _shares(rows: Columns, rule: str, *names: str) -> dict[str, Any]:
+    return {name: share_interval(rows[f"{rule}_{name}"]).as_dict() for name in names}
 
 
-# --- the figures -------------------------------------------------------------------------
+def _smallest(table: Columns) -> dict[str, Any]:
+    """For each level the fewest states, then actions, then outcomes, of a random process in which
+    CVaR at the start got worse."""
+    made = {}
+    for level in levels_of(table):
+        worse = table[f"cvar_{level}_worse"]
+        sizes = np.stack([table[name][worse] for name in ("states", "actions", "outcomes")], axis=1)
+        made[str(level)] = min(sizes.tolist(), default=None)
+    return made
+
+
+# --- the counterexample ------------------------------------------------------------------
+
+
+def counterexample() -> Counterexample:
+    return smallest_counterexample(cvar(DRAWN_LEVEL))
+
+
+def _numbers(example: Counterexample) -> dict[str, Any]:
+    """All that the figure says, as numbers."""
+    score = cvar(DRAWN_LEVEL)
+    made: dict[str, Any] = {"level": DRAWN_LEVEL, "process": example.fork._asdict()}
+    for when, action, returns in (
+        ("old", example.old_action, example.step.old),
+        ("new", example.new_action, example.step.new),
+    ):
+        made[when] = {
+            "action": action,
+            "cvar_in_state_1": float(score(returns.states[1])),
+            "cvar_at_the_start": float(score(returns.states[0])),
+            "mean_at_the_start": float(returns.states[0].mean),
+        }
+    return made
 
 
 def figures(_: object = None) -> dict[str, Figure]:
-    return {"dispersion-space": draw_dispersion(BIMODAL), "dominance": draw_comparisons()}
+    return {"counterexample": draw_counterexample(counterexample(), cvar(DRAWN_LEVEL), DRAWN_LEVEL)}
 
 
-def draw_dispersion(z: np.ndarray) -> Figure:
-    figure, ax = new_figure(size=(7.2, 4.6), title="Dispersion space of a return")
-    alpha = np.sort(np.concatenate([np.linspace(z.min() - 2, z.max() + 2, 200), z]))
-    dispersion(ax, z, alpha, r"$F^{(2)}_X(\alpha)$", LOOKS["X"], marker=None,
-               label=r"$F^{(2)}_X(\alpha)$")  # fmt: skip
-    ax.lines[0].set(
-        color=BLACK, linewidth=1.8, label=r"asymptotes $0$ and $\alpha - \mathbf{E}[X]$"
-    )
-    # F^(2) bends at the particles: its slope there is the CDF.
-    curve(ax, z, cumulative_cdf(z, z), "particles", Style(LOOKS["X"].color, "|", "none"),
-          markersize=9, markevery=1, markeredgecolor=None)  # fmt: skip
-    centre = float(mean(z))
-    ax.annotate(
-        f"area = {area(z):.3f}\nvariance / 2 = {float(variance(z)) / 2:.3f}",
-        (centre, float(cumulative_cdf(z, centre)) * 0.5), (z.min() - 1.5, 2.6),
-        arrowprops={"arrowstyle": "->", "color": "#333333"}, ha="left",
+# --- the verdicts ------------------------------------------------------------------------
+
+
+def claims_of(table: Columns) -> list[Claim]:
+    return [_dominance(table), _fallback(table), *(_cvar(table, x) for x in levels_of(table))]
+
+
+def _dominance(table: Columns) -> Claim:
+    broken = np.asarray(table["dominant_broken"]) | np.asarray(table["above_broken"])
+    processes = broken.reshape(-1, len(POLICIES)).any(axis=1)  # these are independent
+    changed = int(np.sum(table["dominant_changed"])), int(np.sum(table["above_changed"]))
+    made = {policy: _summary(only(table, policy)) for policy in POLICIES}
+    return Claim(
+        "theory/dominance", "3 (not claimed there)",
+        "A policy that takes the dominant action wherever there is one, and else does as before, "
+        "has a return that dominates the old one in every state",
+        f"{int(broken.sum())} counterexamples on {len(broken)} policies, {changed[0]} of them "
+        f"changed ({changed[1]} where an action need only dominate the policy's own return)",
+        "not reproduced" if broken.any() else "reproduced",
+        "A theorem: one counterexample would refute it",
+        {"processes with a counterexample": share_interval(processes)}
+        | {f"states where dominance decides, {policy} policy": Interval.from_dict(own["decided"])
+           for policy, own in made.items()},
     )  # fmt: skip
-    ax.plot(centre, 0, marker="o", color=BLACK, markersize=5, clip_on=False, zorder=5)
-    ax.annotate(rf"$\mathbf{{E}}[X] = {centre:.2f}$", (centre, 0), (24, 7),
-                textcoords="offset points")  # fmt: skip
-    label(ax, x=r"return $\alpha$", y=r"cumulative CDF $F^{(2)}_X$")
-    ax.set_ylim(bottom=-0.12)
-    legend(ax, loc="upper left")
-    return figure
 
 
-def draw_comparisons() -> Figure:
-    """Above: distributions, shaded where they speak for one; below: what is compared."""
-    figure, axes = new_figure(2, 3, size=(12.5, 7.2), title="Does X dominate Y?")
-    for column, pair in enumerate(PAIRS):
-        _cdf_panel(axes[0, column], pair)
-        _quantile_panel(axes[1, column], pair)
-        axes[0, column].set_title(f"({'abc'[column]}) " + verdict(pair.x, pair.y))
-    label(axes[0, 0], y="CDF $F$")
-    label(axes[1, 0], y=r"cumulative quantile $F^{-2}$")
-    for ax in axes[:, 0]:
-        legend(ax, loc="upper left")
-    return figure
+def _fallback(table: Columns) -> Claim:
+    worse = np.asarray(table["fallback_mean_worse"])
+    return Claim(
+        "theory/fallback", "3 (not claimed there)",
+        "With the larger mean where dominance does not decide, no state's mean gets worse",
+        f"{int(worse.sum())} counterexamples on {len(worse)} policies. That the new return "
+        "dominates the old one in every state is not promised; how often it does not",
+        "not reproduced" if worse.any() else "reproduced",
+        "A theorem: one counterexample would refute it",
+        {f"{policy} policy":
+         share_interval(only(table, policy)["fallback_broken"]) for policy in POLICIES},
+    )  # fmt: skip
 
 
-def _cdf_panel(ax: Any, pair: Pair) -> None:
-    every = np.sort(np.concatenate([pair.x, pair.y]))
-    at = np.concatenate([[every[0] - 1], every, [every[-1] + 1]])
-    cdf = {
-        name: np.searchsorted(np.sort(z), at, side="right") / len(z)
-        for name, z in (("X", pair.x), ("Y", pair.y))
-    }
-    higher = np.maximum(cdf["X"], cdf["Y"])
-    for name, z in (("X", pair.x), ("Y", pair.y)):
-        text = f"$F_{name}$, mean {float(mean(z)):.2f}"
-        ax.step(at, cdf[name], where="post", color=LOOKS[name].color,
-                linestyle=LOOKS[name].linestyle, label=text)  # fmt: skip
-        ax.fill_between(at, cdf[name], higher, step="post", color=LOOKS[name].color, alpha=0.2,
-                        linewidth=0, label=f"speaks for {name}")  # fmt: skip
-    label(ax, x="return")
-    ax.set_ylim(-0.02, 1.05)
+def _cvar(table: Columns, level: float) -> Claim:
+    name = f"cvar_{level}"
+    worse = np.asarray(table[f"{name}_worse"])
+    shares = {}
+    for policy in POLICIES:
+        rows = only(table, policy)
+        shares[f"{policy} policy"] = share_interval(rows[f"{name}_worse"])
+        if (changed := rows[f"{name}_changed"]).any():
+            shares[f"{policy} policy, of those changed"] = share_interval(
+                rows[f"{name}_worse"][changed]
+            )
+    return Claim(
+        f"theory/cvar-{level}", "3 (not claimed there)",
+        f"To take the action of the best CVaR {level} in every state can make the CVaR at the "
+        "start worse",
+        f"It did with {int(worse.sum())} of {len(worse)} policies; shares",
+        "reproduced" if worse.any() else "not reproduced",
+        "CVaR at one level is not preserved by mixtures: the start sees other parts of a state's "
+        "return than the level at which the state decides",
+        shares,
+    )  # fmt: skip
 
 
-def _quantile_panel(ax: Any, pair: Pair) -> None:
-    tau = np.linspace(0, 1, len(pair.x) + 1)  # both curves are linear in between
-    for z, name in ((pair.x, "X"), (pair.y, "Y")):
-        text = rf"$F^{{-2}}_{name}$"
-        curve(ax, tau, cumulative_quantile(z, tau), name, LOOKS[name], markevery=1, label=text)
-    label(ax, x=r"quantile level $\tau$")
-
-
-def orders(x: np.ndarray, y: np.ndarray) -> tuple[bool, bool]:
-    """Whether x dominates y at first and at second order, as the library has it."""
-    return bool(fsd_dominates(x, y)), bool(ssd_dominates(x, y))
-
-
-def verdict(x: np.ndarray, y: np.ndarray) -> str:
-    """The library's verdict in words, for the plot."""
-    words = {(True, False): "X dominates Y", (False, True): "Y dominates X", (True, True): "equal"}
-    both = zip(orders(x, y), orders(y, x), strict=True)
-    first, second = (words.get(way, "neither dominates") for way in both)
-    return f"first order: {first}\nsecond order: {second}"
-
-
-EXPERIMENT = Experiment("figures", TheoryConfig, measure, read, summary, claims_of, figures)
+EXPERIMENT = Experiment("theory", TheoryConfig, measure, read, summary, claims_of, figures)
 run = EXPERIMENT.run

@@ -24,18 +24,18 @@ def draw_comparison(
     returns: Mapping[str, ArrayLike],
     *,
     dominant: Collection[str] = (),
-    supported: Collection[str] = (),
+    established: Collection[str] = (),
     efficient: Collection[str] = (),
 ) -> Figure:
     """Four panels: CDF, F^-2 below the highest, mean of the worst share, dispersion.
 
-    The title says which columns are `dominant`, whether the sample supports it (`supported`), and
+    The title says which columns are `dominant`, whether that is `established`, and
     else which are `efficient`. Of more than twelve columns the efficient ones, then those with the
     best means, are drawn.
     """
     samples = {name: np.sort(np.asarray(z, dtype=float)) for name, z in returns.items()}
     names = _shown(samples, efficient)
-    title = _title(list(dominant), supported, list(efficient))
+    title = _title(list(dominant), established, list(efficient))
     if len(names) < len(samples):
         title += f" ({len(names)} drawn)"
     figure, axes = new_figure(2, 2, size=(11, 8), title=title)
@@ -73,11 +73,11 @@ def _shown(samples: Mapping[str, Array], efficient: Collection[str]) -> list[str
     return [name for name in samples if name in best]
 
 
-def _title(dominant: Sequence[str], supported: Collection[str], efficient: Sequence[str]) -> str:
+def _title(dominant: Sequence[str], established: Collection[str], efficient: Sequence[str]) -> str:
     if dominant:
         text = f"{_listed(dominant)} dominates at second order"
-        sure = set(supported) == set(dominant)
-        return text if sure else f"{text} in the sample; more data are needed to be sure"
+        sure = set(established) == set(dominant)
+        return f"{text}: established" if sure else f"{text} in the sample; not established"
     return f"No column dominates all others at second order; efficient: {_listed(efficient)}"
 
 

@@ -25,8 +25,8 @@ import numpy as np
 
 from surefoot.core import array
 from surefoot.core.array import pairwise_sum
-from surefoot.core.dominance import FEW, standings, violations
 from surefoot.core.evidence import Evidence, average, check_counts, from_counts, from_ensemble
+from surefoot.core.shortfall import FEW, standings, violations
 from surefoot.core.sorting import network_sort
 from surefoot.errors import InputError
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import jax
 import jax.numpy as jnp
 
-from surefoot.core.dominance import violations
 from surefoot.core.evidence import student
 from surefoot.core.particles import cumulative_quantile
+from surefoot.core.shortfall import violations
 from surefoot.errors import InputError, unknown
 from surefoot.policies.base import DecidedBy, Policy, View, centred, count, draw, near_best
 

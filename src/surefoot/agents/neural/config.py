@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from surefoot.core.names import ANNEALING, NAMED_LOSSES, POTENTIAL_NAMES, TRANSPORTS
-from surefoot.errors import InputError, unknown
+from surefoot.errors import InputError, at_least, unknown
 
 if TYPE_CHECKING:
     from surefoot.policies import Policy
@@ -97,7 +97,7 @@ class NeuralConfig:
     """Where the Huber loss of `qr` turns linear; dispersion below it is not seen. 0 is pure
     quantile regression."""
     value_range: tuple[float, float] | None = None
-    """Lowest and highest return `c51` can represent; it must be given for `c51`."""
+    """Lowest and highest return `c51` can represent; `c51` needs it."""
 
     def __post_init__(self) -> None:
         from surefoot.policies import policy_named  # here: help texts do not wait for JAX
@@ -118,13 +118,13 @@ class NeuralConfig:
         if self.loss not in LOSSES:
             raise unknown("loss", self.loss, LOSSES)
         for name, known in (("transport", TRANSPORTS), ("potential", POTENTIAL_NAMES)):
-            given = getattr(self, name)
-            if given is None:
+            chosen = getattr(self, name)
+            if chosen is None:
                 continue
-            if given not in known:
-                raise unknown(name, given, known)
+            if chosen not in known:
+                raise unknown(name, chosen, known)
             if self.loss not in NAMED_LOSSES:
-                raise InputError(f"{name} = {given!r}: loss {self.loss!r} has no {name}")
+                raise InputError(f"{name} = {chosen!r}: loss {self.loss!r} has no {name}")
         for name in ("behaviour", "target", "evaluation"):
             if getattr(self, name).needs_evidence and self.ensemble < 2:
                 raise InputError(
@@ -135,15 +135,15 @@ class NeuralConfig:
             raise InputError("loss 'c51' needs value_range = (lowest, highest) return")
 
     def _check_numbers(self) -> None:
-        whole = ("particles", "batch_size", "replay_size", "update_every", "updates", "n_step")
-        for name in (*whole, "target_period", "explore_steps", "learning_rate_steps"):
-            _whole(name, getattr(self, name), 1)
-        _whole("learning_starts", self.learning_starts, 0)
-        _whole("ensemble", self.ensemble, 0)
+        counts = ("particles", "batch_size", "replay_size", "update_every", "updates", "n_step")
+        for name in (*counts, "target_period", "explore_steps", "learning_rate_steps"):
+            at_least(1, **{name: getattr(self, name)})
+        at_least(0, learning_starts=self.learning_starts)
+        at_least(0, ensemble=self.ensemble)
         if self.reward_scale is not None:
             _within("reward_scale", self.reward_scale, 0, math.inf, open_low=True)
         for width in self.hidden:
-            _whole("hidden", width, 1)
+            at_least(1, hidden=width)
         for name in ("learning_rate", "adam_eps", "step_size"):
             _within(name, getattr(self, name), 0, math.inf, open_low=True)
         _within("gamma", self.gamma, 0, 1)
@@ -188,11 +188,6 @@ def configured(config: NeuralConfig | None, changes: dict[str, Any]) -> NeuralCo
         if name not in known:
             raise unknown("option of NeuralAgent", name, known)
     return replace(config or NeuralConfig(), **changes)
-
-
-def _whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{name} = {value!r}: it must be a whole number, at least {least}")
 
 
 def _within(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> None:

@@ -1,0 +1,104 @@
+"""A comparison as HTML for notebooks, and as a polars table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from surefoot.comparison.words import (
+    HEADER,
+    MANY,
+    ORDER_TITLES,
+    YEAR_HEADER,
+    explanation,
+    matrix,
+    p_values,
+    sets,
+    summary_rows,
+    year_rows,
+)
+from surefoot.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    import polars
+
+    from surefoot.comparison.result import Comparison
+
+TABLES = ("verdicts", "summaries")
+# Colours that can be read on white and on black; weight and text say the same without them.
+WORD_STYLES = {
+    "established": "font-weight:600;color:#0a9a72",
+    "not contradicted": "color:#b07a00",
+    "contradicted": "color:#d9622b",
+    "cannot tell": "opacity:.6",
+}
+
+
+def html(c: Comparison) -> str:
+    """Tables without a background of their own: they suit a light and a dark notebook."""
+    title = f"{len(c.names)} columns" + (f" of {c.source}" if c.source else "")
+    parts = [f"<p><strong>{escape(title)}</strong></p>", _table(("", *HEADER[1:]), summary_rows(c))]
+    if c.has_years:
+        parts.append(_table(("a year", *YEAR_HEADER[1:]), year_rows(c)))
+    for order in (2, 1):
+        parts.append(f"<p>{escape(ORDER_TITLES[order])}: does the row dominate the column?</p>")
+        if len(c.names) <= MANY:
+            parts.append(_matrix(c, order))
+        lines = (f"{label}: {escape(members)}" for label, members in sets(c, order))
+        parts.append(f"<p>{'<br>'.join(lines)}</p>")
+    small = [*c.reading, *c.notes, explanation(c).replace("*", "").removesuffix(".")]
+    parts += [f"<p><small>{escape(note)}.</small></p>" for note in small]
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _matrix(c: Comparison, order: int) -> str:
+    numbers = {(v.a, v.b): p_values(v) for v in c.verdicts if v.order == order}
+    left = 'style="text-align:left"'
+    head = "".join(f"<th {left}>{escape(name)}</th>" for name in ("", *c.names))
+    body = ""
+    for a, row in matrix(c, order).items():
+        cells = ""
+        for b, word in zip(c.names, row, strict=True):
+            if word is None:
+                cells += "<td></td>"
+                continue
+            style = f"text-align:left;{WORD_STYLES[word]}"
+            small = f"<br><small>{escape(numbers[a, b])}</small>"
+            cells += f'<td style="{style}">{escape(word)}{small}</td>'
+        body += f"<tr><th>{escape(a)}</th>{cells}</tr>"
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = ""
+    for first, *rest in rows:
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in rest)
+        body += f"<tr><th>{escape(first)}</th>{cells}</tr>"
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def frame(c: Comparison, what: str) -> polars.DataFrame:
+    try:
+        import polars as pl
+    except ImportError:
+        raise InputError("a table needs polars: install surefoot[report]") from None
+    if what not in TABLES:
+        raise unknown("table", what, TABLES)
+    if what == "summaries":
+        return pl.DataFrame([_summary(s) for s in c.summaries])
+    rows = []
+    for v in c.verdicts:
+        own = {k: x for k, x in vars(v).items() if k not in ("test", "level")}
+        test = {f"raw_{k}": getattr(v.test, k) for k in ("dominance_p", "nondominance_p")}
+        rows.append({**own, **test, "statistic": v.test.statistic, "word": v.word})
+    return pl.DataFrame(rows)
+
+
+def _summary(s: Any) -> dict[str, Any]:
+    names = ("name", "n", "mean", "deviation", "worst", "median", "best")
+    tails = {f"cvar_{share:g}": s.cvar(share) for share in (0.05, 0.25)}
+    year = asdict(s.annual) if s.annual is not None else {}
+    return {**{name: getattr(s, name) for name in names}, **tails, **year}
