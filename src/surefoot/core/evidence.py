@@ -41,6 +41,7 @@ def curve_error(z: Array, n: Array | int, *, centred: bool = False) -> Array:
     z = z - xp.mean(z, axis=-1, keepdims=True)
     part, squares = array.cumsum(xp, z), array.cumsum(xp, z * z)
     rank = xp.arange(1, size + 1, dtype=z.dtype)
+    rank = xp.reshape(rank, (1,) * (z.ndim - 1) + (size,))
     first = (rank * z - part) / size  # E (q - Z)^+ with q the i-th particle
     second = (rank * z * z - 2 * z * part + squares) / size
     spread = second - first * first
@@ -88,7 +89,7 @@ def from_ensemble(z: jax.Array, best: jax.Array) -> Evidence:
     if members < 2:
         return Evidence(jnp.full(actions, jnp.inf, z.dtype), jnp.ones(actions, z.dtype))
     means = array.divide(pairwise_sum(z), size).T  # [A, E]
-    gap = means[best] - means
+    gap = means[best][None] - means
     gap = gap - array.divide(pairwise_sum(gap), members)[:, None]
     gap, unit = _in_units(gap)
     error = unit * jnp.sqrt(array.divide(_sum_of_squares(gap), members - 1))
