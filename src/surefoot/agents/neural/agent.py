@@ -23,12 +23,14 @@ from surefoot.agents.neural.loop import (
     CompiledNetwork,
     RunState,
     SteppedNetwork,
+    acting,
     compiled_rollouts,
     fresh_state,
     state_shapes,
     to_device,
 )
 from surefoot.agents.neural.spaces import Spec, spec_of
+from surefoot.agents.neural.step import Networks
 from surefoot.agents.neural.step import compiled as compiled_calls
 from surefoot.agents.saving import LAYOUT, AgentFile, check_finite
 from surefoot.agents.scale import initial_scale
@@ -47,6 +49,7 @@ class _Learned(NamedTuple):
     opt_state: Any
     target_params: Any
     scale: Any
+    average: Any
 
 
 class _Recipe(NamedTuple):
@@ -150,15 +153,14 @@ class NeuralAgent(Agent):
         return (array[None] if single else array), single
 
     def _estimates(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        carry = self._learner.state.carry
-        return np.array(self._calls.estimates(carry.params, carry.scale, rows)), None
+        return np.array(self._calls.estimates(*acting(self._learner.state), rows)), None
 
     def _decide(self, rows: np.ndarray, deterministic: bool) -> Decision:
-        carry = self._learner.state.carry
-        known = carry.params, carry.scale, rows
+        state = self._learner.state
         if deterministic:
-            return self._calls.decide(*known, self._tie_key)
-        return self._calls.behave(*known, self._draw_key(), np.int32(self.num_timesteps))
+            return self._calls.decide(*acting(state), rows, self._tie_key)
+        known, steps = (state.carry.params, state.carry.scale), np.int32(self.num_timesteps)
+        return self._calls.behave(*known, rows, self._draw_key(), steps)
 
     def _ties(self, row: Any) -> tuple[jax.Array, Any]:
         return self._tie_key, None
@@ -169,8 +171,7 @@ class NeuralAgent(Agent):
         at_least(1, episodes=episodes)
         key = jax.random.key(self.seed + 10_000 if seed is None else seed)
         run = compiled_rollouts(self.config, self.spec, self.pure, episodes)
-        carry = self._learner.state.carry
-        return np.asarray(run(carry.params, carry.scale, key), np.float64)
+        return np.asarray(run(*acting(self._learner.state), key), np.float64)
 
     # --- files ---------------------------------------------------------------------------
 
@@ -186,8 +187,7 @@ class NeuralAgent(Agent):
         return super()._about() | {"compiled": self.pure is not None}
 
     def _learned(self) -> dict[str, Any]:
-        carry, target = self._learner.state.carry, self._learner.state.target_params
-        return named(_Learned(carry.params, carry.opt_state, target, carry.scale), "agent")
+        return named(_learned(self._learner.state), "agent")
 
     def _tree(self) -> Any:
         return self._learner.state
@@ -197,26 +197,24 @@ class NeuralAgent(Agent):
         path, arrays, about = file
         if about.get("layout") != LAYOUT and isinstance(about.get("config"), dict):
             # 0.1 had neither an ensemble nor a unit of its own.
-            config = about["config"] | {"ensemble": 0, "reward_scale": 1.0}
+            config = about["config"] | {"ensemble": 0, "averaging": 0, "reward_scale": 1.0}
             file = AgentFile(path, arrays, about | {"config": config})
             arrays = arrays | named(_host(initial_scale(1.0)), "agent.scale")
         recipe = cls._checked(file, env, options)
         like = recipe.like
-        model = _Learned(
-            like.carry.params, like.carry.opt_state, like.target_params, like.carry.scale
-        )
+        model = _learned(like)
         learned = from_named(model, arrays, "agent", path)
         check_finite(named(learned, "agent"), path)
         agent = cls._built(recipe)
         agent._before_loading = count(about, "num_timesteps", path)
         own = partial(jnp.array, copy=True)
-        params, opt_state, target, scale = jax.tree.map(own, tuple(learned))
+        params, opt_state, target, scale, average = jax.tree.map(own, tuple(learned))
         state = agent._learner.state
         # Other draws than those of the run that was saved, from the same seed.
         key = jax.random.fold_in(jax.random.wrap_key_data(state.key), agent._before_loading)
         agent._learner.state = state._replace(
             carry=state.carry._replace(params=params, opt_state=opt_state, scale=scale),
-            target_params=target,
+            networks=Networks(target, average),
             key=jax.random.key_data(key),
         )
         return agent
@@ -230,7 +228,7 @@ class NeuralAgent(Agent):
             inside: Any = EnvState(like.obs, np.int32(0))  # type: ignore[arg-type]
             like = like._replace(env=inside)
         state: RunState = from_named(like, arrays, "run", path)
-        check_finite(named((state.carry.params, state.target_params), "run.params"), path)
+        check_finite(named((state.carry.params, state.networks), "run.params"), path)
         agent = cls._built(recipe)
         agent._learner.state = to_device(state)
         agent._before_loading = count(about, "earlier", path)
@@ -258,6 +256,11 @@ class NeuralAgent(Agent):
     def _begin_again(self) -> bool:
         assert isinstance(self._learner, SteppedNetwork)
         return self._learner.begin_again()
+
+
+def _learned(state: RunState) -> _Learned:
+    carry, networks = state.carry, state.networks
+    return _Learned(carry.params, carry.opt_state, networks.target, carry.scale, networks.average)
 
 
 def _copy(tree: Any) -> Any:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LOSSES = (*NAMED_LOSSES, "qr", "c51", "mse")
 PAPER: dict[str, Any] = {
     "behaviour": "greedy:0.001", "target": "greedy:0.001", "evaluation": "greedy:0.001",
-    "ensemble": 0, "reward_scale": 1.0, "kappa": 1.0,
+    "ensemble": 0, "averaging": 0, "reward_scale": 1.0, "kappa": 1.0,
 }  # fmt: skip
 """What the paper does (section 5.3) where the defaults go beyond it."""
 
@@ -84,6 +84,9 @@ class NeuralConfig:
     reward_scale: float | None = None
     """Learn in units of this reward. None: of the rewards seen so far, their root mean square
     rounded to a power of two. What the agent shows is in the environment's units always."""
+    averaging: int = 1000
+    """Decide with the average of the network over about so many last steps: without the jitter of
+    single gradient steps, smaller differences show. 0: with the network as it is."""
     step_size: float = 1.0
     """JKO time step h of the proximal losses. For the energy potential it is in the units that are
     learned in, see `reward_scale`."""
@@ -139,7 +142,7 @@ class NeuralConfig:
         for name in (*counts, "target_period", "explore_steps", "learning_rate_steps"):
             at_least(1, **{name: getattr(self, name)})
         at_least(0, learning_starts=self.learning_starts)
-        at_least(0, ensemble=self.ensemble)
+        at_least(0, ensemble=self.ensemble, averaging=self.averaging)
         if self.reward_scale is not None:
             _within("reward_scale", self.reward_scale, 0, math.inf, open_low=True)
         for width in self.hidden:

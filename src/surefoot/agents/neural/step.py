@@ -263,20 +263,53 @@ def begin(
     return act(config, spec, params, obs, random_words(key, FIRST, 4), 0)
 
 
+class Networks(NamedTuple):
+    """The parameters a run has beside those that it trains."""
+
+    target: Params  # bootstrapped from
+    average: Params  # decides; empty where the trained ones do
+
+
 def mix_target(
-    config: NeuralConfig, target_params: Params, params: Params, scale: Scale
-) -> tuple[Params, Params, Scale]:
+    config: NeuralConfig, networks: Networks, params: Params, scale: Scale
+) -> tuple[Networks, Params, Scale]:
     """The target network's change: a copy, or Polyak averaging; and where rewards have grown or
-    shrunk, both networks in another unit."""
+    shrunk, all networks in another unit."""
+    target, average = networks
     if config.reward_scale is None:  # the last layer is linear: it says the same in another unit
         scale, ratio = renewed(scale)
-        params, target_params = ((*p[:-1], p[-1] * ratio) for p in (params, target_params))
+        target, average, params = (_last_times(p, ratio) for p in (target, average, params))
     share = config.target_mix
 
     def towards(old: jax.Array, new: jax.Array) -> jax.Array:
         return jnp.copy(new) if share == 1 else old + share * (new - old)
 
-    return jax.tree.map(towards, target_params, params), params, scale
+    return Networks(jax.tree.map(towards, target, params), average), params, scale
+
+
+def _last_times(params: Params, ratio: jax.Array) -> Params:
+    return (*params[:-1], params[-1] * ratio) if params else params
+
+
+def mix_average(networks: Networks, params: Params, share: jax.Array) -> Networks:
+    """Take so much of the trained parameters into their average."""
+    average = jax.tree.map(lambda old, new: old + share * (new - old), networks.average, params)
+    return networks._replace(average=average)
+
+
+AVERAGED_EVERY = 100  # steps
+
+
+def average_share(config: NeuralConfig, done: int) -> float:
+    """What the parameters after `done` steps count in their average; 0 where they are not due.
+
+    The first count fully, then all alike, then the latest `averaging` steps most.
+    """
+    learned = done - config.learning_starts
+    if config.averaging == 0 or learned <= 0 or done % AVERAGED_EVERY:
+        return 0.0
+    number = (learned + AVERAGED_EVERY - 1) // AVERAGED_EVERY
+    return max(1 / number, min(1.0, AVERAGED_EVERY / config.averaging))
 
 
 class Compiled(NamedTuple):
@@ -286,6 +319,7 @@ class Compiled(NamedTuple):
     warm: Any  # a step without an update
     begin: Any
     sync: Any
+    smooth: Any
     estimates: Any  # (params, scale, obs[B]) -> ascending z[B, A, N], or an ensemble
     decide: Any  # (params, scale, obs[B], key) -> Decision of the evaluation policy, batched
     behave: Any  # (params, scale, obs[B], key, steps) -> of the behaviour policy that explores
@@ -299,6 +333,7 @@ def compiled(config: NeuralConfig, spec: Spec) -> Compiled:
         warm=jit_in_place(partial(step, config, spec, False)),
         begin=jax.jit(partial(begin, config, spec)),
         sync=jax.jit(partial(mix_target, config)),
+        smooth=jax.jit(mix_average),
         estimates=jax.jit(partial(ascending, config, spec)),
         decide=jax.jit(partial(decide, config, spec)),
         behave=jax.jit(partial(behave, config, spec)),
