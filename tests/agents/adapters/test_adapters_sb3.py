@@ -68,7 +68,9 @@ def test_evaluate_policy_runs_on_it(model: Any) -> None:
     assert rewards == lengths
     assert len(rewards) == 4
     env.seed(0)
-    again, _ = evaluate_policy(act(model, PAPER), env, n_eval_episodes=4, return_episode_rewards=True)
+    again, _ = evaluate_policy(
+        act(model, PAPER), env, n_eval_episodes=4, return_episode_rewards=True
+    )
     assert again == rewards
     with warnings.catch_warnings():
         warnings.simplefilter("error")
