@@ -153,7 +153,7 @@ def test_evidence_that_is_missing_or_does_not_fit() -> None:
         SSD().decide(z, 0, n=[1, -1, 1])
     with pytest.raises(InputError, match=r"n has shape \(2,\)"):
         SSD().decide(z, 0, n=[1, 1])
-    with pytest.raises(InputError, match="standard_errors = 0.0"):
+    with pytest.raises(InputError, match="standard_errors = 0"):
         SSD(standard_errors=0.0)
 
 

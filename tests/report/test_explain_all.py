@@ -70,9 +70,9 @@ def by_evidence(z, n):
 
 
 def test_what_is_known_by_hand():
-    # Means 2 and 2.25; variance of the risky one (1 + 1 + 0.0625 ...): values 1, 2, 3.75 about 2.25:
-    # 1.5625, 0.0625, 2.25, a third of the sum is 1.2917; from 20: sqrt(1.2917 / 19) = 0.26. Centred
-    # sums of the risky one: -1.25 / 3, -1.5 / 3. The poor one lies 2.25 below the best.
+    # Means 2 and 2.25. The risky one's squares about its mean are 1.5625, 0.0625, 2.25: a third of
+    # their sum is 1.2917, and from 20 observations sqrt(1.2917 / 19) = 0.2607. Its F^-2 about the
+    # mean is -1.25 / 3, -1.5 / 3.
     answer = by_evidence([[2.0] * 3, [1.0, 2.0, 3.75], [0.0] * 3], [20, 20, 20])
     assert answer.words == (
         "action sure: of the actions that are worth the same, it is the surest",

@@ -69,12 +69,10 @@ def test_what_was_not_observed_is_no_evidence():
     # Started from N(0, 1). The first visit replaces the start, and an untried pair is bootstrapped
     # from by its mean alone, so that after one visit z(0, 0) = 1 + mean z(1, a*), a constant.
     config = TabularConfig(particles=4, memory=4, initial_std=1.0)
-    table = jax.jit(algorithm.initial_table, static_argnums=(0, 1, 2))(
-        config, 2, 2, jax.random.key(0)
-    )
-    step = Transition(
-        *map(jnp.asarray, (0, 0)), jnp.float32(1), jnp.float32(1), *map(jnp.asarray, (1, 0))
-    )
+    begin = jax.jit(algorithm.initial_table, static_argnums=(0, 1, 2))
+    table = begin(config, 2, 2, jax.random.key(0))
+    zero, one = jnp.int32(0), jnp.int32(1)
+    step = Transition(zero, zero, jnp.float32(1), jnp.float32(1), one, zero)
     after = update(config, table, step, None, jax.random.key(1), jnp.asarray(True))
     best = np.asarray(table.z[1]).mean(axis=-1).max()
     np.testing.assert_allclose(after.z[0, 0], 1 + best, rtol=1e-5)
