@@ -44,13 +44,19 @@ RULES = {
     "SSD, 1 error": "ssd:standard_errors=1", "SSD, 2 errors": "ssd:standard_errors=2",
     "SSD, 3 errors": "ssd:standard_errors=3", "CVaR 0.25": "cvar:0.25",
 }  # fmt: skip
+ERRORS = (1.0, 2.0, 3.0)
+"""Standard errors whose consequences are simulated."""
+COUNTS = (8, 32, 128)
+NOISY = (1, 4, 10)
+LEADS = (0.0, 0.25, 0.5, 1.0)
+SIMULATED = 4000
 UNBOUNDED = (-1e9, 1e9)  # of the cliff's random rewards: they are not clipped
 
 
 class SurestCell(NamedTuple):
     """One task; of a network, one seed of it."""
 
-    task: str  # same, online, roads, one, ten
+    task: str  # rule, same, online, roads, one, ten
     variant: str  # how the table starts, or tie or better
     size: float  # of the noise, or of the rewards
     seed: int = -1
@@ -95,7 +101,8 @@ class SurestConfig:
 
     def cells(self) -> list[SurestCell]:
         """Everything that is run, each independent of the others."""
-        tables = [SurestCell("same", "zero", noise) for noise in self.noises]
+        tables = [SurestCell("rule", "normal", 1.0)]
+        tables += [SurestCell("same", "zero", noise) for noise in self.noises]
         tables += [
             SurestCell("online", start, n) for start in ("zero", "normal") for n in self.noises
         ]
@@ -118,8 +125,43 @@ class SurestConfig:
 
 def compute_cell(job: tuple[SurestConfig, SurestCell]) -> dict[str, Columns]:
     config, cell = job
-    made = _table(config, cell) if cell.task in ("same", "online") else _network(config, cell)
-    return {cell.name: made}
+    kinds = {"rule": _rule, "same": _table, "online": _table}
+    return {cell.name: kinds.get(cell.task, _network)(config, cell)}
+
+
+# --- the rule itself -----------------------------------------------------------------------
+
+
+def _rule(config: SurestConfig, _: SurestCell) -> Columns:
+    """Both errors of the rule: a sure action worth 0, and noisy ones N(lead, 1) known from n draws.
+
+    How often a noisy one is taken, and what the choice costs on average.
+    """
+    rows = []
+    for n in COUNTS:
+        for noisy in NOISY:
+            rng = np.random.default_rng([config.seed, n, noisy])
+            draws = np.sort(rng.standard_normal((SIMULATED, noisy, n)).astype(np.float32), axis=-1)
+            for errors in ERRORS:
+                decide = _decide_draws(errors)
+                for lead in LEADS:
+                    taken = np.asarray(decide(draws + np.float32(lead))) > 0
+                    lost = np.where(taken, 0.0, lead).mean()
+                    rows.append((errors, n, noisy, lead, taken.mean(), lost))
+    names = ("errors", "n", "noisy", "lead", "noisy_taken", "mean_lost")
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def _decide_draws(errors: float) -> Any:
+    policy = policy_named(f"ssd:standard_errors={errors}")
+
+    def one(draws: jax.Array, key: jax.Array) -> jax.Array:
+        z = jnp.concatenate([jnp.zeros_like(draws[:1]), draws])
+        n = jnp.full(len(z), draws.shape[-1])
+        return policy.decide(z, key, n=n, assume_sorted=True).action
+
+    key = jax.random.key(0)
+    return jax.jit(lambda draws: jax.vmap(lambda d: one(d, key))(draws))
 
 
 def _table(config: SurestConfig, cell: SurestCell) -> Columns:
@@ -240,11 +282,14 @@ def summary(results: SurestResults) -> dict[str, Any]:
         for question in ("tie", "better")
         for scale in ((1.0,) if task == "roads" else config.scales)
     ]
-    return {"cliff": decided, "falls": falls, "networks": networks}
+    simulated = results.tables[SurestCell("rule", "normal", 1.0).name]
+    rule = [dict(zip(simulated, row, strict=True)) for row in zip(*simulated.values(), strict=True)]
+    return {"rule": rule, "cliff": decided, "falls": falls, "networks": networks}
 
 
 def judge(results: SurestResults) -> list[Claim]:
     return [
+        _rule_claim(results),
         _cliff_claim(results),
         _falls_claim(results),
         _roads_claim(results),
@@ -261,6 +306,22 @@ def _claim(name: str, statement: str, wanted: str, measured: str, holds: bool) -
         measured,
         verdict,
         f"Wanted: {wanted}.",
+    )
+
+
+def _rule_claim(results: SurestResults) -> Claim:
+    """The guarantee: a riskier action is taken as often as chance puts it 3 errors ahead."""
+    table = results.tables[SurestCell("rule", "normal", 1.0).name]
+    tie = (table["lead"] == 0) & (table["errors"] == 3)
+    share = table["noisy_taken"] / table["noisy"]
+    many, few = (float(share[tie & chosen].max()) for chosen in (table["n"] > 8, table["n"] <= 8))
+    return _claim(
+        "rule",
+        "A noisy action that is worth the same as a sure one is taken as seldom as three standard "
+        "errors say, once in 741 for each such action.",
+        "at most 0.003 for each noisy action, known from 32 or 128 draws",
+        f"most {many:.4f}; from 8 draws {few:.4f}, where all of them lie above the sure one by chance",
+        many <= 0.003,
     )
 
 
