@@ -94,14 +94,17 @@ class Explanation:
         why = EVIDENCE_WORDS[self.decided_by]
         if self.decided_by is DecidedBy.FALLBACK and unknown:
             why = "its mean is the best, but too little is known of it to compare"
-        said = [f"action {self.names[self.action]}: {why}"]
         others = [a for a in np.flatnonzero(self.tied) if a != self.action]
-        if self.decided_by is DecidedBy.DOMINANCE:
+        if self.decided_by is not DecidedBy.DOMINANCE:
+            return [f"action {self.names[self.action]}: {why}"]
+        if (self.surer[others] > 0).any():  # less sure about its mean, but never worse
+            names = ", ".join(self.names[a] for a in others)
+            why = f"its return dominates that of {names} outright"
+            by = f"it leads by up to {self.margin:.4g} on the curve of lower-tail sums (F^-2)"
+        else:
             lead = [f"{self.names[a]} by up to {-self._lowest(a):.4g}" for a in others]
-            said.append(
-                f"surer than {', '.join(lead)} on the curve of lower-tail sums about the mean"
-            )
-        return said
+            by = f"surer than {', '.join(lead)} on the curve of lower-tail sums about the mean"
+        return [f"action {self.names[self.action]}: {why}", by]
 
     def _lowest(self, a: int) -> float:
         """How far the centred curve of `a` falls below the chosen action's, at most (negative)."""

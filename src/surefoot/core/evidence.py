@@ -41,6 +41,7 @@ def curve_error(z: Array, n: Array | int, *, centred: bool = False) -> Array:
     z = z - xp.mean(z, axis=-1, keepdims=True)
     part, squares = array.cumsum(xp, z), array.cumsum(xp, z * z)
     rank = xp.arange(1, size + 1, dtype=z.dtype)
+    rank = xp.reshape(rank, (1,) * (z.ndim - 1) + (size,))
     first = (rank * z - part) / size  # E (q - Z)^+ with q the i-th particle
     second = (rank * z * z - 2 * z * part + squares) / size
     spread = second - first * first
@@ -68,14 +69,18 @@ def from_counts(z: jax.Array, n: jax.Array, best: jax.Array) -> Evidence:
     others = jnp.where(known, n - 1, 1).astype(z.dtype)
     middle = z - array.divide(pairwise_sum(z), z.shape[-1])[:, None]
     middle, unit = _in_units(middle)
-    share = array.divide(_sum_of_squares(middle), z.shape[-1]) / others
-    both = share + share[best]
-    wear = share * share / others
-    freedom = jnp.where(both > 0, both * both / (wear + wear[best]), MOST)
+    square = array.divide(_sum_of_squares(middle), z.shape[-1]) / others
+    # In the larger unit of each pair: a third action plays no part.
+    larger = jnp.maximum(unit, unit[best])
+    own, other = (x / jnp.where(larger > 0, larger, 1.0) for x in (unit, unit[best]))
+    share, share_best = square * (own * own), square[best] * (other * other)
+    both = share + share_best
+    wear = share * share / others + share_best * share_best / others[best]
+    freedom = jnp.where(both > 0, both * both / wear, MOST)
     fewest = jnp.minimum(others, others[best])  # rounding must not go below it
     known = known & known[best]
     freedom = jnp.where(known, jnp.maximum(freedom, fewest), 1.0)
-    return Evidence(jnp.where(known, unit * jnp.sqrt(both), jnp.inf), freedom)
+    return Evidence(jnp.where(known, larger * jnp.sqrt(both), jnp.inf), freedom)
 
 
 def from_ensemble(z: jax.Array, best: jax.Array) -> Evidence:
@@ -84,7 +89,7 @@ def from_ensemble(z: jax.Array, best: jax.Array) -> Evidence:
     if members < 2:
         return Evidence(jnp.full(actions, jnp.inf, z.dtype), jnp.ones(actions, z.dtype))
     means = array.divide(pairwise_sum(z), size).T  # [A, E]
-    gap = means[best] - means
+    gap = means[best][None] - means
     gap = gap - array.divide(pairwise_sum(gap), members)[:, None]
     gap, unit = _in_units(gap)
     error = unit * jnp.sqrt(array.divide(_sum_of_squares(gap), members - 1))
@@ -92,11 +97,13 @@ def from_ensemble(z: jax.Array, best: jax.Array) -> Evidence:
 
 
 def _in_units(x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """`x` in units of a power of two near its largest entry, so that squares neither vanish nor
-    overflow. Such a division is exact: rewards of another scale change no bit of the answer."""
-    largest = jnp.max(jnp.where(jnp.isfinite(x), jnp.abs(x), 0.0))
-    unit = jnp.where(largest > 0, jnp.ldexp(jnp.ones((), x.dtype), jnp.frexp(largest)[1] - 1), 1.0)
-    return x / unit, unit
+    """Rows of `x` in units of a power of two near their largest entry (0 for rows of zeros), so
+    that squares neither vanish nor overflow. Such a division is exact: rewards of another scale
+    change no bit of the answer."""
+    largest = jnp.max(jnp.where(jnp.isfinite(x), jnp.abs(x), 0.0), axis=-1)
+    power = jnp.ldexp(jnp.ones((), x.dtype), jnp.frexp(largest)[1] - 1)
+    unit = jnp.where(largest > 0, power, 0.0)
+    return x / jnp.where(unit > 0, unit, 1.0)[:, None], unit
 
 
 def _sum_of_squares(x: jax.Array) -> jax.Array:

@@ -133,11 +133,11 @@ class Policy(ABC):
         """Evidence that fits the particles, if there has to be any."""
         if n is None:
             if self.needs_evidence and (z.ndim == 2 or len(z) < 2):
+                name = type(getattr(self, "policy", self)).__name__  # what Explore explores around
                 raise InputError(
-                    f"{type(self).__name__}() cannot tell from one estimate whether two actions "
-                    "are worth the same. Pass n, how many observations each action's particles "
-                    "rest on, or an ensemble z[E, A, N], or set a tolerance: "
-                    f"{type(self).__name__}(tolerance)"
+                    f"{name}() cannot tell from one estimate whether two actions are worth the "
+                    "same. Pass n, how many observations each action's particles rest on, or an "
+                    f"ensemble z[E, A, N], or set a tolerance: {name}(tolerance)"
                 )
             return None
         if z.ndim == 3:
@@ -291,7 +291,7 @@ def _surer(z: jax.Array, action: jax.Array) -> jax.Array:
     """How far each action's centred `F^-2` rises above that of `action` where it does so most."""
     high, low = array.partial_sums(jnp, centred(z))
     curve = (high + low)[:, :-1] if z.shape[1] > 1 else high * 0
-    return array.divide(jnp.max(curve - curve[action], axis=-1), z.shape[1])
+    return array.divide(jnp.max(curve - curve[action][None], axis=-1), z.shape[1])
 
 
 def _lead(z: jax.Array, usable: jax.Array, action: jax.Array) -> jax.Array:

@@ -56,6 +56,7 @@ def surest_of_tied(
         best = jnp.argmax(middle)
         error, freedom = from_ensemble(means[..., None], best)
         tied = middle[best] - middle <= student(policy.standard_errors, freedom) * error
+        tied = tied | (jnp.arange(len(middle)) == best)  # compiled, its gap may round above zero
         return policy.surest(z, tied, key), tied / jnp.sum(tied)
 
     return jax.vmap(one)(network_sort(z), means)
