@@ -271,8 +271,9 @@ def test_not_a_number_never_dominates_under_jit() -> None:
         assert chosen.tolist() == [True, False, False, False]
 
 
-def test_gradient_of_the_violation(x64: None) -> None:
-    x, y = np.array([0.0, 2.0]), np.array([1.0, 1.0])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradient_of_the_violation(dtype: str, x64: None) -> None:
+    x, y = np.array([0.0, 2.0], dtype), np.array([1.0, 1.0], dtype)
     # The shortfall at tau = 1/2 is (1 - 0) / 2: only the lowest particle of x closes it.
     assert compiled(jax.grad(sd.violation))(x, y).tolist() == [-0.5, 0.0]
 

@@ -19,6 +19,7 @@ from hypothesis.extra import numpy as hnp
 
 from surefoot.agents.explain import explain
 from surefoot.core import dominance as sd
+from surefoot.core import shortfall
 from surefoot.policies import (
     SSD,
     CVaR,
@@ -197,3 +198,64 @@ def test_float64_is_decided_in_float64() -> None:
     # Whole numbers too: they would be equal in float32.
     whole = np.array([[10**12, 10**12], [10**12 + 1000, 10**12 + 1000]])
     assert int(SSD().decide(whole, KEY).action) == 1
+
+
+def rows_near(rng: np.random.Generator, dtype: type, *shape: int) -> np.ndarray:
+    """Ascending rows over many scales: copies, contractions, and copies changed in a last place."""
+    base = np.sort(rng.normal(size=shape) * 10.0 ** rng.integers(-8, 9, size=shape), axis=-1)
+    rows = np.repeat(base[..., :1, :], shape[-2], axis=-2).astype(dtype)
+    mean = rows.mean(axis=-1, keepdims=True)
+    rows = np.where(rng.random(shape[:-1])[..., None] < 0.3, (rows + mean) / 2, rows)
+    at = rng.random(shape) < 2 / shape[-1]
+    return np.sort(np.where(at, np.nextafter(rows, dtype(np.inf)), rows), axis=-1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 2, 40, 3000])
+@pytest.mark.parametrize("scale", [1.0, 1e-25, 1e28])
+def test_plain_sums_decide_nothing_that_exact_ones_would_not(
+    dtype: type, n: int, scale: float
+) -> None:
+    # The tolerance is the very shortfall of some pair, or the float beside it: what is added
+    # plainly must leave each of these to the exact sums.
+    rng = np.random.default_rng(n)
+    z = (rows_near(rng, dtype, 5, 4, n) * dtype(scale)).astype(dtype)
+    short = np.stack([sd.violation(z[:, a : a + 1], z) for a in range(4)], axis=1)
+    assert short.dtype == dtype
+    for at in rng.choice(short.ravel(), 8):
+        for tolerance in (at, np.nextafter(at, dtype(0)), np.nextafter(at, dtype(np.inf))):
+            within = short <= tolerance
+            assert np.array_equal(sd.dominance_matrix(z, 2, tolerance), within)
+            assert np.array_equal(sd.dominant_set(z, 2, tolerance), within.all(axis=-1))
+            pairs = sd.ssd_dominates(z[:, :, None], z[:, None], tolerance)
+            assert np.array_equal(pairs, within)
+
+
+def test_sums_beyond_the_range_dominate_nothing() -> None:
+    # Three times 1e308 is infinite in float64; float32 is added where it is not.
+    z = np.full((2, 3), 1e308)
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert not sd.ssd_dominates(z[0], z[1])
+        assert not sd.dominance_matrix(z).any()
+    assert sd.dominance_matrix(np.full((2, 3), 3e38, np.float32)).all()
+
+
+def test_compiled_as_numpy_to_the_bit() -> None:
+    z = rows_near(np.random.default_rng(0), np.float32, 64, 4, 40)
+    short = np.stack([sd.violation(z[:, a : a + 1], z) for a in range(4)], axis=1)
+    assert (short > 0).any()
+    rows = jnp.asarray(z)
+    assert np.array_equal(shortfall.violations(jnp, rows), short)
+    assert np.array_equal(sd.violation(rows[:, :, None], rows[:, None]), short)
+    assert np.array_equal(shortfall.standings(rows).lag, short.max(axis=-1))
+    mask = np.random.default_rng(1).random((64, 4)) < 0.6
+    feasible = np.where(mask[:, None], short, 0).max(axis=-1)
+    assert np.array_equal(shortfall.standings(rows, jnp.asarray(mask)).lag, feasible)
+
+
+def test_exact_sums_in_float64_as_numpy_to_the_bit(x64: None) -> None:
+    z = rows_near(np.random.default_rng(0), np.float64, 8, 3, 40)
+    short = np.stack([sd.violation(z[:, a : a + 1], z) for a in range(3)], axis=1)
+    rows = jnp.asarray(z)
+    assert np.array_equal(sd.violation(rows[:, :, None], rows[:, None]), short)
+    assert np.array_equal(shortfall.standings(rows).lag, short.max(axis=-1))

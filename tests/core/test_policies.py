@@ -17,7 +17,7 @@ from scipy import integrate, stats
 
 from surefoot.core import dominance
 from surefoot.core import particles as sp
-from surefoot.core.dominance import FEW
+from surefoot.core.shortfall import FEW
 from surefoot.errors import InputError
 from surefoot.policies import (
     CPW,

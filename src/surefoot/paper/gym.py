@@ -10,53 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surefoot.agents.neural import NeuralConfig
 from surefoot.core.stats import equivalence, interquartile_mean, iqm_interval, mean_interval, welch
-from surefoot.errors import InputError, unknown
+from surefoot.errors import InputError, at_least
 from surefoot.paper.claims import Claim, Verdict
+from surefoot.paper.control import LOSSES, TASKS, Curves, GymTask, check_tasks, train_missing
 from surefoot.paper.experiment import Experiment, Tables
 from surefoot.paper.moments import CONTENDERS, measure_all
 from surefoot.plots import label, legend, legend_below, new_figure, style, styles
 from surefoot.plots.styles import GREY
 from surefoot.runs.progress import progress
 from surefoot.training.train import Training
-from surefoot.training.trials import run_trials
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LOSSES = ("qr", "wgf")
 FLOOR = 0.05  # share of the way to solved below which nothing was learned
 PARTS = {"arms": "reward noise (arms)", "fork": "noise behind a fork"}  # of the moments
-
-
-class GymTask(NamedTuple):
-    """An environment, and the returns that count as nothing learned and as solved."""
-
-    env_id: str
-    poor: float
-    solved: float
-    compiled: bool
-
-
-TASKS = {
-    "mountain-car": GymTask("MountainCar-v0", -200.0, -110.0, True),
-    "cart-pole": GymTask("CartPole-v1", 22.0, 475.0, True),
-    "lunar-lander": GymTask("LunarLander-v3", -180.0, 200.0, False),
-}
-
-
-def check_tasks(tasks: tuple[str, ...], steps: tuple[int, ...]) -> None:
-    """Known tasks, with a training length for each."""
-    for task in tasks:
-        if task not in TASKS:
-            raise unknown("task", task, TASKS)
-    if not tasks or len(steps) != len(tasks):
-        raise InputError(f"steps = {steps}: give one number for each of {tasks}")
 
 
 @dataclass(frozen=True)
@@ -99,12 +73,12 @@ class GymConfig:
 
     def __post_init__(self) -> None:
         check_tasks(self.tasks, self.steps)
-        if min(self.trials, self.solving_trials) < 3:
-            raise InputError("trials, solving_trials: the tests need at least 3")
-        if self.evaluations < 5 or min(self.steps) < self.evaluations:
-            raise InputError("evaluations: at least 5, and no more than steps")
-        if self.margin <= 0 or self.moments < 0 or self.workers < 0:
-            raise InputError("margin must be positive; moments and workers not negative")
+        at_least(3, trials=self.trials, solving_trials=self.solving_trials)  # for the tests
+        at_least(5, evaluations=self.evaluations)
+        at_least(self.evaluations, steps=min(self.steps))
+        at_least(0, moments=self.moments, workers=self.workers)
+        if self.margin <= 0:
+            raise InputError(f"margin = {self.margin}: it must be positive")
 
 
 # Settings under which a task is solved that the paper's do not solve, as far as they differ: for
@@ -140,7 +114,6 @@ def seeds_of(config: GymConfig) -> list[int]:
 
 
 def make_trials(config: GymConfig, task: str, steps: int, solving: bool) -> list[Training]:
-    about = TASKS[task]
     own: dict[str, Any] = {
         "particles": config.particles, "target_period": config.target_period,
         "step_size": config.step_size, "explore": config.explore,
@@ -150,11 +123,10 @@ def make_trials(config: GymConfig, task: str, steps: int, solving: bool) -> list
         own |= SOLVING[task] | {"explore_start": 1.0, "explore_steps": int(EXPLORING * steps)}
         if "learning_rate_end" in own:
             own["learning_rate_steps"] = steps
-    every = steps // config.evaluations
     return [
-        Training(
-            about.env_id, NeuralConfig(loss=loss, **own), every * config.evaluations,
-            config.seed + k, config.compiled and about.compiled, eval_every=every,
+        TASKS[task].training(
+            NeuralConfig(loss=loss, **own), steps, config.evaluations, config.seed + k,
+            config.compiled,
         )
         for loss in LOSSES
         for k in range(count_trials(config, task, solving))
@@ -183,22 +155,8 @@ def _setup(config: GymConfig, task: str, solving: bool) -> dict[str, Training]:
 
 
 def train(config: GymConfig, tables: Tables, task: str, solving: bool) -> None:
-    """One row per evaluation of each trial; a trial is on disk as soon as it is done."""
-    missing = {n: t for n, t in _setup(config, task, solving).items() if n not in tables}
-    names = list(missing)
-    for k, result in run_trials(
-        list(missing.values()),
-        workers=config.workers or None,
-        description=f"{task}-exploring" if solving else task,
-    ):
-        size = len(result.steps)
-        columns = {
-            "loss": [result.training.config.loss] * size,
-            "seed": [result.training.seed] * size,
-            "step": [int(step) for step in result.steps],
-            "return": [float(returns.mean()) for returns in result.returns],
-        }
-        tables.write(names[k], columns)
+    description = f"{task}-exploring" if solving else task
+    train_missing(_setup(config, task, solving), tables, config.workers, description)
 
 
 def _moments(config: GymConfig) -> dict[str, list[Any]]:
@@ -215,25 +173,11 @@ def _moments(config: GymConfig) -> dict[str, list[Any]]:
 # --- results -----------------------------------------------------------------------------
 
 
-class Curves(NamedTuple):
-    """The evaluations of one loss on one task."""
-
-    steps: np.ndarray  # [E]
-    returns: np.ndarray  # [trials, E]
-
-    @property
-    def scores(self) -> np.ndarray:
-        """Mean return over the last fifth of the evaluations, one per trial."""
-        return self.returns[:, -max(1, self.returns.shape[1] // 5) :].mean(axis=1)
-
-
 def read_curves(config: GymConfig, tables: Tables, task: str, solving: bool) -> dict[str, Curves]:
-    own: dict[str, list[Any]] = {loss: [] for loss in LOSSES}
-    for name, trial in _setup(config, task, solving).items():
-        own[trial.config.loss].append(tables[name].sort("step"))
+    trials = _setup(config, task, solving)
     return {
-        loss: Curves(frames[0]["step"].to_numpy(), np.stack([f["return"] for f in frames]))
-        for loss, frames in own.items()
+        loss: Curves.read(tables, [name for name, t in trials.items() if t.config.loss == loss])
+        for loss in LOSSES
     }
 
 
@@ -260,8 +204,8 @@ class GymResults:
         if config.moments:
             table = tables["moments"]
             for name in CONTENDERS:
-                rows = table.filter(table["name"] == name)
-                moments[name] = {part: rows[part].to_numpy() for part in (*PARTS, "mean_error")}
+                own = table["name"] == name
+                moments[name] = {part: table[part][own] for part in (*PARTS, "mean_error")}
         return cls(config, curves, moments)
 
     def summary(self) -> dict[str, Any]:
@@ -363,10 +307,10 @@ def figures(results: GymResults) -> dict[str, Figure]:
     return drawn | ({"second-moments": draw_moments(results)} if results.moments else {})
 
 
-def _solved(name: str) -> tuple[str, float]:
-    """The title of a task's panel, and the return that counts as solved."""
+def _task(name: str) -> tuple[str, GymTask]:
+    """The title of a task's panel, and the task."""
     task = TASKS[name.removesuffix("-exploring")]
-    return task.env_id + (", made for the task" if "exploring" in name else ""), task.solved
+    return task.env_id + (", made for the task" if "exploring" in name else ""), task
 
 
 def draw_returns(results: GymResults) -> Figure:
@@ -388,8 +332,8 @@ def draw_returns(results: GymResults) -> Figure:
                 own.steps, middle, color=look.color, linestyle=look.linestyle, linewidth=2.4,
                 marker=look.marker, markevery=4, label=loss.upper(),
             )  # fmt: skip
-        title, solved = _solved(name)
-        ax.axhline(solved, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)))
+        title, task = _task(name)
+        task.mark(ax, across=True)
         label(ax, title, "environment steps")
         legend(ax)
     for ax in np.ravel(axes)[::columns]:
@@ -401,11 +345,11 @@ def draw_scores(results: GymResults) -> Figure:
     count = len(results.curves)
     figure, axes = new_figure(1, count, size=(3.6 * count, 2.6))
     for ax, (name, curves) in zip(np.ravel(axes), results.curves.items(), strict=True):
-        title, solved = _solved(name)
+        title, task = _task(name)
         for row, (loss, own) in enumerate(curves.items()):
             look = style(loss)
             ax.plot(own.scores, np.full(len(own.scores), row), look.marker, color=look.color)
-        ax.axvline(solved, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)))
+        task.mark(ax)
         ax.set_yticks(range(len(curves)), [loss.upper() for loss in curves])
         ax.set_ylim(len(curves) - 0.5, -0.5)
         ax.set_title(title, fontsize=9)
@@ -429,13 +373,6 @@ def draw_moments(results: GymResults) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    "gym",
-    GymConfig,
-    measure,
-    GymResults.read,
-    GymResults.summary,
-    verdicts,
-    figures,
-    seeds_of,
+    "gym", GymConfig, measure, GymResults.read, GymResults.summary, verdicts, figures, seeds_of
 )
 run = EXPERIMENT.run

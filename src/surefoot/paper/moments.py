@@ -56,9 +56,9 @@ def midpoint_std(n: int) -> float:
 def measure(name: str, seed: int, steps: int = 6000) -> Moments:
     options = CONTENDERS[name]
     arms = _trained(probes.NoisyArms((0.0, 1.0), (0.5, 2.0)), seed, steps, options)
-    fork = _trained(probes.Fork(), seed, steps, options)
+    fork = _trained(probes.CoinFork(), seed, steps, options)
     z, y = arms.return_distribution([1.0]), fork.return_distribution(0)
-    # Fork: worth 0.5 * (0 or 2) with equal chance, deviation 0.5 and mean 0.5 for any action.
+    # The fork is worth 0.5 * (0 or 2) with equal chance, deviation 0.5 and mean 0.5 for any action.
     shares = z.std(axis=-1) / np.array([0.5, 2.0]) / midpoint_std(max(z.shape[-1], 2))
     errors = np.abs(np.concatenate([z.mean(axis=-1) - [0.0, 1.0], y.mean(axis=-1) - 0.5]))
     return Moments(

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from surefoot.core import array
-from surefoot.core.dominance import FEW, standings, violations
+from surefoot.core.shortfall import FEW, standings, violations
 from surefoot.core.sorting import network_sort
 from surefoot.errors import InputError
 

@@ -2,9 +2,11 @@
 
 `m^ / (sqrt(v^) + eps)` with `m^ = m / c1` and `v^ = v / c2` equals
 `(sqrt(c2) / c1) m / (sqrt(v) + eps sqrt(c2))`: two divisions fewer per parameter than
-`optax.adam`, the same step up to rounding (a test compares them). The state is optax's own. A
-compiled training step (256 x 256, batch 32) took 1.03 times that of 0.1.0 with `optax.adam`, and
-1.00 (wgf) to 1.02 (qr) times with this.
+`optax.adam`, the same step up to rounding (a test compares them). The state is optax's own.
+
+Measured, CartPole, batch 32, CPU time of a step with `optax.adam` over that with this, median of 15
+interleaved rounds on one core: 256 x 256 compiled 1.03 (wgf) and 1.03 (qr), stepped 1.01 and 1.00;
+64 x 64 between 0.91 and 1.06, as far apart as two runs of the same.
 """
 
 from __future__ import annotations
