@@ -38,8 +38,8 @@ def test_table_files_and_intervals_agree_with_the_results(serial):
     records = [json.loads(data) for data in results(out).values()]
     assert len(records) == 6
     row = result.rows[1]
-    assert (row["learning_rate"], row["seeds"], row["failed"]) == (0.5, 3, 0)
-    own = [r for r in records if r["training"]["learning_rate"] == 0.5]
+    assert (row["env.sigma"], row["seeds"], row["failed"]) == (0.5, 3, 0)
+    own = [r for r in records if r["training"]["env_options"] == {"sigma": 0.5}]
     interval = mean_interval([np.mean(r["returns"]) for r in own])
     assert [row[k] for k in ("mean", "low", "high")] == pytest.approx(
         [interval.mean, interval.low, interval.high]
@@ -57,7 +57,7 @@ def test_table_files_and_intervals_agree_with_the_results(serial):
 def test_cells_are_compared_pair_by_pair_of_seeds(serial):
     out, result = serial
     c = result.comparison
-    assert c.names == ("learning_rate=0.1", "learning_rate=0.5")
+    assert c.names == ("env.sigma=0.001", "env.sigma=0.5")
     assert c.paired
     assert [s.n for s in c.summaries] == [3, 3]
     assert [s.mean for s in c.summaries] == pytest.approx([row["mean"] for row in result.rows])
@@ -67,7 +67,7 @@ def test_cells_are_compared_pair_by_pair_of_seeds(serial):
     # the table can be compared again by hand, its seeds are not taken for returns
     table = read_returns(out / "returns.csv")
     assert list(table) == list(c.names)
-    np.testing.assert_array_equal(table["learning_rate=0.5"], c.returns["learning_rate=0.5"])
+    np.testing.assert_array_equal(table["env.sigma=0.5"], c.returns["env.sigma=0.5"])
 
 
 def test_verdicts_between_cells():
@@ -228,7 +228,7 @@ def test_a_training_is_made_again_from_the_file_of_its_result(serial):
     out, _ = serial
     name, data = sorted(results(out).items())[0]
     stored = json.loads(data)["training"]
-    own = ("env", "steps", "seed", "compiled", "eval_every", "eval_episodes")
+    own = ("env", "steps", "seed", "compiled", "eval_every", "eval_episodes", "env_options")
     config = {f.name: stored[f.name] for f in dataclasses.fields(TabularConfig)}
     again = Training(config=TabularConfig(**config), **{name: stored[name] for name in own})
     assert f"{again.key}.json" == name

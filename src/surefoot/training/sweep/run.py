@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,13 @@ from surefoot.errors import Interrupted, RunError
 from surefoot.runs.directory import RunDir
 from surefoot.runs.files import atomic_write, json_bytes
 from surefoot.runs.progress import Mode, progress
-from surefoot.training.engines import RETRIES, Board, check_engine, run_jobs
+from surefoot.training.engines import RETRIES, check_engine
 from surefoot.training.engines.board import CounterPlace, counter
 from surefoot.training.sweep.spec import Sweep, words
 from surefoot.training.sweep.store import ResultStore
 from surefoot.training.sweep.summary import SweepCell, compare_cells, to_csv
 from surefoot.training.train import Training
-from surefoot.training.trials import run_training
+from surefoot.training.trials import run_counted, run_training
 
 Outcome = dict[str, Any]
 WRITERS = 8  # threads that write results: a disk syncs many files in the time of one
@@ -87,20 +88,17 @@ def _run_missing(
     where: dict[str, Any],
 ) -> None:
     """The bar counts the steps of all trials, its note the trials themselves."""
-    steps, done = [training.steps for training in missing], len(names) - len(missing)
-    title = f"sweep, {len(names)} trials"
+    before = total - sum(training.steps for training in missing)
+    done, own = len(names) - len(missing), [names[training.key] for training in missing]
     with (
-        progress(total, title, "steps", start=total - sum(steps), mode=mode) as bar,
-        Board(steps, bar, here=where["engine"] != "ray") as board,
+        progress(total, f"sweep, {len(names)} trials", "steps", start=before, mode=mode) as bar,
+        ResultWriters(store) as writers,
+        closing(run_counted(run_job, missing, bar, own, if_lost=_lost, **where)) as outcomes,
     ):
-        jobs = [(training, board.place(i)) for i, training in enumerate(missing)]
-        own = [names[training.key] for training in missing]
-        with ResultWriters(store) as writers:
-            for index, outcome in run_jobs(run_job, jobs, names=own, if_lost=_lost, **where):
-                writers.keep(missing[index], outcome)
-                board.finished(index)
-                done += 1
-                bar.note(f"{done} of {len(names)} trials; {own[index]}: {_words(outcome)}")
+        for index, outcome in outcomes:
+            writers.keep(missing[index], outcome)
+            done += 1
+            bar.note(f"{done} of {len(names)} trials; {own[index]}: {_words(outcome)}")
 
 
 def run_job(job: tuple[Training, CounterPlace]) -> Outcome:

@@ -25,7 +25,7 @@ MEASURES = ("mean", "low", "high", f"cvar_{ALPHA:g}", "training_return")
 
 @dataclass(frozen=True)
 class SweepCell:
-    """One combination of the grid and what its trainings gave."""
+    """One combination of the grid and the results of its trainings."""
 
     chosen: Setting
     records: tuple[dict[str, Any], ...]
