@@ -311,7 +311,7 @@ def prices(n: int = 120, seed: int = 0) -> dict[str, np.ndarray]:
 
 def test_prices_are_refused_and_converted(tmp_path: Path) -> None:
     table = prices()
-    with pytest.raises(InputError, match=r"'x' and 1 more looks like prices.*--prices"):
+    with pytest.raises(InputError, match=r"'x' and 1 more look like prices.*--prices"):
         compare(table)
     returns = as_table(table, prices=True)
     assert len(returns["x"]) == 119

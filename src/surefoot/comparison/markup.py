@@ -48,7 +48,7 @@ def html(c: Comparison) -> str:
             parts.append(_matrix(c, order))
         lines = (f"{label}: {escape(members)}" for label, members in sets(c, order))
         parts.append(f"<p>{'<br>'.join(lines)}</p>")
-    small = [*c.reading, *c.notes, explanation(c).replace("*", "").removesuffix(".")]
+    small = [*c.reading, c.rows_drawn, *c.notes, explanation(c).replace("*", "").removesuffix(".")]
     parts += [f"<p><small>{escape(note)}.</small></p>" for note in small]
     return f"<div>{''.join(parts)}</div>"
 

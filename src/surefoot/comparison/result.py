@@ -216,7 +216,7 @@ class Comparison:
                     }
                     for order in ORDERS
                 },
-                "reading": self.reading,
+                "reading": (*self.reading, self.rows_drawn),
                 "notes": self.notes,
             }
         )

@@ -341,11 +341,11 @@ def _from_prices(
 def _refuse_prices(raw: RawTable, values: Columns) -> None:
     like = [name for name, z in values.items() if looks_like_prices(z[~np.isnan(z)])]
     if like:
-        more = f" and {len(like) - 1} more" if len(like) > 1 else ""
+        looks = f" and {len(like) - 1} more look" if len(like) > 1 else " looks"
         raise InputError(
-            f"{raw.name}: column {like[0]!r}{more} looks like prices, not returns (all positive, "
-            "and no level that it comes back to): --prices (prices=True) turns prices into "
-            "returns, --returns (prices=False) takes the values as they are"
+            f"{raw.name}: column {like[0]!r}{looks} like prices, not returns (all positive, and no "
+            "level that values come back to): --prices (prices=True) turns prices into returns, "
+            "--returns (prices=False) takes the values as they are"
         )
 
 

@@ -320,7 +320,7 @@ def _rule_claim(results: SurestResults) -> Claim:
         "A noisy action that is worth the same as a sure one is taken as seldom as three standard "
         "errors say, once in 741 for each such action.",
         "at most 0.003 for each noisy action, known from 32 or 128 draws",
-        f"most {many:.4f}; from 8 draws {few:.4f}, where all of them lie above the sure one by chance",
+        f"most {many:.4f}; from 8 draws {few:.4f}, which may all lie above the sure one",
         many <= 0.003,
     )
 

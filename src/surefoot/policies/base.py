@@ -157,7 +157,7 @@ class Policy(ABC):
         z = z if assume_sorted else network_sort(z)
         members, z = z, average(z) if z.ndim == 3 else z
         feasible = jnp.ones(z.shape[0], bool) if mask is None else mask
-        view = View(z, feasible, *standings(z, mask))
+        view = View(z, feasible, *standings(z, mask, in_place=assume_sorted))
         best = jnp.argmax(feasible & view.sound & (view.mean_lag == 0))
         evidence = None
         if members.ndim == 3:
