@@ -94,7 +94,7 @@ class Explanation:
         why = EVIDENCE_WORDS[self.decided_by]
         if self.decided_by is DecidedBy.FALLBACK and unknown:
             why = "its mean is the best, but too little is known of it to compare"
-        others = [a for a in np.flatnonzero(self.tied) if a != self.action]
+        others = [int(a) for a in np.flatnonzero(self.tied) if a != self.action]
         if self.decided_by is not DecidedBy.DOMINANCE:
             return [f"action {self.names[self.action]}: {why}"]
         if (self.surer[others] > 0).any():  # less sure about its mean, but never worse
