@@ -206,7 +206,7 @@ def test_a_third_action_plays_no_part_in_a_pair(z: np.ndarray, n: np.ndarray, wi
 def batches() -> tuple[np.ndarray, Decision]:
     """One program for all: ensembles of six members in a batch."""
     rng = np.random.default_rng(4)
-    z = rng.normal(size=(33, 1, 3, 5)) + 0.5 * rng.normal(size=(33, 6, 3, 1))
+    z = rng.normal(size=(33, 1, 3, 5)) + 0.1 * rng.normal(size=(33, 6, 3, 1))
     z = np.sort(z, axis=-1).astype("float32")
     return z, many(z)
 

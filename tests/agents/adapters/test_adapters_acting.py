@@ -148,7 +148,7 @@ def test_one_estimate_is_no_evidence() -> None:
     with pytest.raises(InputError, match="cannot tell from one estimate"):
         act(model, observation_space=BOX).predict(np.zeros(2))
     wide = act([model, lambda obs: model(obs)[..., :3]], observation_space=BOX)
-    with pytest.raises(InputError, match=r"disagree .* \(1, 2, 3\), \(1, 2, 4\)"):
+    with pytest.raises(InputError, match=r"disagree .*\(1, 2, 3\), \(1, 2, 4\)"):
         wide.predict(np.zeros(2))
 
 
