@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -113,7 +112,7 @@ class QuantileHuber(Loss):
 class Squared(Loss):
     """Plain DQN: one output per action, the mean."""
 
-    degree: ClassVar[int] = 2
+    degree: int = 2
 
     def value(
         self,
@@ -130,11 +129,10 @@ class Squared(Loss):
 class Categorical(Loss):
     """Bellemare et al. (2017), Algorithm 1: outputs are logits of equally spaced returns."""
 
-    degree: ClassVar[int] = 0
-
     low: float
     high: float
     atoms: int
+    degree: int = 0
 
     def support(self) -> jax.Array:
         return jnp.linspace(self.low, self.high, self.atoms)

@@ -185,7 +185,8 @@ class TabularAgent(Agent):
     def _z(self) -> np.ndarray:
         """Particles `[S, A, N]` on the host, brought there once."""
         if self._read is None or self._read[0] != self.num_timesteps:
-            self._read = self.num_timesteps, *map(np.asarray, self._learner.known)
+            z, visits = map(np.asarray, self._learner.known)
+            self._read = self.num_timesteps, z, visits
         return self._read[1]
 
     def _estimates(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
