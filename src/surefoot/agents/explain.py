@@ -102,7 +102,7 @@ class Explanation:
             why = f"its return dominates that of {names} outright"
             by = f"it leads by up to {self.margin:.4g} on the curve of lower-tail sums (F^-2)"
         else:
-            lead = [f"{self.names[a]} by up to {-self._lowest(a):.4g}" for a in others]
+            lead = [f"{self.names[a]} by up to {-self._lowest(int(a)):.4g}" for a in others]
             by = f"surer than {', '.join(lead)} on the curve of lower-tail sums about the mean"
         return [f"action {self.names[self.action]}: {why}", by]
 

@@ -207,7 +207,7 @@ def _network(config: SurestConfig, cell: SurestCell) -> Columns:
     bonus = BONUS[cell.task] if cell.variant == "better" else 0.0
     if cell.task == "roads":
         env: Any = probes.TwoRoads(bonus)
-        seen = np.eye(env.LENGTH + 1, dtype=np.float32)[:1]
+        seen = np.eye(env.LENGTH + 1)[:1]
     else:
         steps = {"one": 1, "ten": 10}[cell.task]
         env = probes.SureOrNoisy(steps, bonus, cell.size)

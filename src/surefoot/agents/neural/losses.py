@@ -112,7 +112,7 @@ class QuantileHuber(Loss):
 class Squared(Loss):
     """Plain DQN: one output per action, the mean."""
 
-    degree = 2
+    degree: int = 2
 
     def value(
         self,
@@ -129,11 +129,10 @@ class Squared(Loss):
 class Categorical(Loss):
     """Bellemare et al. (2017), Algorithm 1: outputs are logits of equally spaced returns."""
 
-    degree = 0
-
     low: float
     high: float
     atoms: int
+    degree: int = 0
 
     def support(self) -> jax.Array:
         return jnp.linspace(self.low, self.high, self.atoms)
