@@ -51,7 +51,8 @@ def renewed(scale: Scale) -> tuple[Scale, jax.Array]:
 
 
 def power_of_two(square: jax.Array) -> jax.Array:
-    """The power of two nearest to the root, in ratio; 0 of 0."""
-    fraction, exponent = jnp.frexp(jnp.sqrt(square))
+    """The power of two nearest to the root, in ratio; 0 of 0, and of what is not a number."""
+    known = (square > 0) & jnp.isfinite(square)  # rewards above 1e19 have no square in float32
+    fraction, exponent = jnp.frexp(jnp.sqrt(jnp.where(known, square, 1.0)))
     exponent = exponent - (fraction < 0.5**0.5)
-    return jnp.where(square > 0, jnp.ldexp(jnp.ones((), jnp.float32), exponent), 0.0)
+    return jnp.where(known, jnp.ldexp(jnp.ones((), jnp.float32), exponent), 0.0)

@@ -138,8 +138,8 @@ def test_each_member_regresses_on_its_own_resample():
 
 def test_units_by_hand():
     # 100 lies between 64 and 128, nearer to 128 in ratio: sqrt(64 * 128) = 90.5.
-    squares = jnp.asarray([0.0, 1.0, 8100.0, 8200.0, 1e-6, 2.0**-40])
-    assert power_of_two(squares).tolist() == [0, 1, 64, 128, 2.0**-10, 2.0**-20]
+    squares = jnp.asarray([0.0, 1.0, 8100.0, 8200.0, 1e-6, 2.0**-40, jnp.inf, jnp.nan])
+    assert power_of_two(squares).tolist() == [0, 1, 64, 128, 2.0**-10, 2.0**-20, 0, 0]
     scale = initial_scale(None)
     assert shown(scale) == 1.0  # nothing seen yet
     assert begun(observe(scale, jnp.float32(0.0))).unit == 0.0
@@ -155,8 +155,9 @@ def test_a_unit_is_renewed_where_rewards_are_four_times_as_large_or_small():
         old = Scale(jnp.asarray(9), jnp.float32(64.0), jnp.float32(unit))
         new, factor = renewed(old)
         assert (float(new.unit), float(factor)) == (wanted, ratio)
-    none = Scale(jnp.asarray(9), jnp.float32(0.0), jnp.float32(2.0))
-    assert renewed(none)[1] == 1.0
+    for square in (0.0, jnp.inf):  # nothing is known of their size: the unit stays
+        none = Scale(jnp.asarray(9), jnp.float32(square), jnp.float32(2.0))
+        assert (float(renewed(none)[0].unit), float(renewed(none)[1])) == (2.0, 1.0)
 
 
 def test_another_unit_says_exactly_the_same():
