@@ -55,9 +55,9 @@ torch: .venv/.synced ## the CPU build of torch, beside the lock
 	  .tools/bin/pip --python $(BIN)/python install -q --disable-pip-version-check torch==2.13.0; }
 
 peers: .venv/.synced ## libraries that tests compare with or adapt to, beside the lock's default set
-	@echo "== installing peers (sb3-contrib, tianshou, ray, wandb, pysdtest, pot, mkdocs)"
+	@echo "== installing peers (sb3-contrib, tianshou, ray, wandb, pysdtest, pot, skfolio, mkdocs)"
 	@$(UV) sync --quiet --locked --inexact $(EXTRAS) --extra bench --extra sb3 \
-	  --extra tianshou --extra ray --extra wandb --extra docs --extra browser
+	  --extra tianshou --extra ray --extra wandb --extra docs --extra browser --extra data
 
 browser: ## Chromium and its driver (Debian's), with which tests open and click reports
 	@{ command -v chromium && command -v chromedriver; } >/dev/null || { \

@@ -83,6 +83,7 @@ def ours(setting: Setting, loss: str, seed: int) -> dict[str, Any]:
     from surefoot.training.trials import run_training
 
     config = NeuralConfig(loss=loss, **{name: getattr(setting, name) for name in SHARED})
+    start = time.process_time()
     result = run_training(
         Training(
             setting.env_id, config, setting.steps, seed, setting.compiled,
@@ -90,7 +91,8 @@ def ours(setting: Setting, loss: str, seed: int) -> dict[str, Any]:
         )
     )  # fmt: skip
     curve = result.returns.mean(axis=1).tolist()
-    return {"steps": result.steps.tolist(), "returns": curve, "cpu_seconds": result.cpu_seconds}
+    spent = time.process_time() - start
+    return {"steps": result.steps.tolist(), "returns": curve, "cpu_seconds": spent}
 
 
 def from_gym(folder: Path, setting: Setting, loss: str, seed: int) -> dict[str, Any] | None:
@@ -98,7 +100,8 @@ def from_gym(folder: Path, setting: Setting, loss: str, seed: int) -> dict[str, 
     import polars
 
     from surefoot.agents.neural import NeuralConfig
-    from surefoot.paper.gym import TASKS, GymConfig, make_trials
+    from surefoot.paper.control import TASKS
+    from surefoot.paper.gym import GymConfig, make_trials
 
     task = next(name for name, about in TASKS.items() if about.env_id == setting.env_id)
     solving = setting.explore_start > setting.explore

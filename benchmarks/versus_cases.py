@@ -119,10 +119,12 @@ def _repeat(call: Callable[[], Any], number: int) -> Callable[[], None]:
     return calls
 
 
-def _numpy(function: str, *shapes: tuple[int, ...], number: int, more: tuple = ()) -> Make:
+def _numpy(
+    function: str, *shapes: tuple[int, ...], number: int, more: tuple = (), dtype: Any = np.float64
+) -> Make:
     def make() -> Turn:
         rng, apply = np.random.default_rng(0), getattr(sf, function)
-        arrays = [np.sort(rng.normal(size=shape), axis=-1) for shape in shapes]
+        arrays = [np.sort(rng.normal(size=shape), axis=-1).astype(dtype) for shape in shapes]
         return Turn(_repeat(lambda: apply(*arrays, *more), number), number)
 
     return make
@@ -133,7 +135,17 @@ CASES |= {
     "ssd_dominates, NumPy, 10,000 against 10,000": _numpy(
         "ssd_dominates", (10_000,), (10_000,), number=100
     ),
+    "ssd_dominates, NumPy, float32, 64 pairs of 51": _numpy(
+        "ssd_dominates", (64, 51), (64, 51), number=500, dtype=np.float32
+    ),
+    "ssd_dominates, NumPy, 1,000 against 1,500": _numpy(
+        "ssd_dominates", (1_000,), (1_500,), number=100
+    ),
+    "fsd_dominates, NumPy, 64 pairs of 32": _numpy("fsd_dominates", (64, 32), (64, 32), number=500),
+    "violation, NumPy, 64 pairs of 32": _numpy("violation", (64, 32), (64, 32), number=500),
+    "wasserstein, NumPy, 64 pairs of 32": _numpy("wasserstein", (64, 32), (64, 32), number=500),
     "dominance_matrix, NumPy, 64 x 4 x 32": _numpy("dominance_matrix", (64, 4, 32), number=200),
+    "dominance_matrix, NumPy, 6 x 200": _numpy("dominance_matrix", (6, 200), number=500),
     "quantile, NumPy, 64 x 32 at one level": _numpy(
         "quantile", (64, 32), number=1000, more=(0.25,)
     ),
@@ -160,6 +172,7 @@ def _compiled(function: str, batch: int, n: int, number: int) -> Make:
 
 CASES |= {
     "ssd_dominates, compiled, 64 pairs of 32": _compiled("ssd_dominates", 64, 32, 500),
+    "ssd_dominates, compiled, 32 pairs of 200": _compiled("ssd_dominates", 32, 200, 200),
     "sinkhorn, compiled, 50 x 16": _compiled("sinkhorn", 50, 16, 50),
     "proximal_step, compiled, 50 x 16": _compiled("proximal_step", 50, 16, 20),
 }
@@ -174,22 +187,31 @@ def dominance_matrix_compiled() -> Turn:
     return Turn(_repeat(lambda: jax.block_until_ready(program(rows)), 200), 200)
 
 
-def _decisions(policy: Any) -> Make:
+def _decisions(policy: Any, *shape: int, ascending: bool = False) -> Make:
     def make() -> Turn:
         import jax
 
-        z = np.random.default_rng(0).normal(size=(64, 4, 32)).astype(np.float32)
+        z = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+        z = np.sort(z, axis=-1) if ascending else z
         rows, key = jax.device_put(z), jax.random.key(0)
-        decide = jax.jit(jax.vmap(lambda z: policy(z, key)))
+        decide = jax.jit(jax.vmap(lambda z: policy(z, key, assume_sorted=ascending)))
         return Turn(_repeat(lambda: jax.block_until_ready(decide(rows)), 200), 200)
 
     return make
 
 
 CASES |= {
-    "SSD policy, compiled, 64 x 4 actions x 32": _decisions(sf.SSD()),
-    "greedy policy, compiled, 64 x 4 actions x 32": _decisions(sf.Greedy()),
-    "CVaR policy, compiled, 64 x 4 actions x 32": _decisions(sf.CVaR(0.25)),
+    "SSD policy, compiled, 64 x 4 actions x 32": _decisions(sf.SSD(), 64, 4, 32),
+    "SSD policy, compiled, 64 x 4 actions x 51": _decisions(sf.SSD(), 64, 4, 51),
+    "SSD policy, compiled, 32 x 6 actions x 200": _decisions(sf.SSD(), 32, 6, 200),
+    "SSD policy, compiled, sorted, 64 x 4 actions x 51": _decisions(
+        sf.SSD(), 64, 4, 51, ascending=True
+    ),
+    "SSD policy, compiled, sorted, 32 x 6 actions x 200": _decisions(
+        sf.SSD(), 32, 6, 200, ascending=True
+    ),
+    "greedy policy, compiled, 64 x 4 actions x 32": _decisions(sf.Greedy(), 64, 4, 32),
+    "CVaR policy, compiled, 64 x 4 actions x 32": _decisions(sf.CVaR(0.25), 64, 4, 32),
 }
 
 

@@ -9,6 +9,7 @@ bytes.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 import tempfile
@@ -265,6 +266,17 @@ def strategies() -> Any:
     return sf.compare(names["returns"], seed=0).figure()
 
 
+def real_prices() -> Any:
+    """The figure of `docs/guides/real-prices.md`; its prices come with skfolio (`make peers`)."""
+    page = (ROOT / "docs" / "guides" / "real-prices.md").read_text()
+    blocks = [part.split("```", 1)[0] for part in page.split("```python\n")[1:]]
+    code = "import surefoot as sf\n" + blocks[0].replace('prices.to_csv("sp500.csv")', "")
+    names: dict[str, Any] = {}
+    for block in (code, next(block for block in blocks if "def walk" in block)):
+        exec(compile(block.replace("print(result)", ""), "real-prices.md", "exec"), names)
+    return names["result"].figure()
+
+
 def _label(ax: Any, title: str, x: str, y: str) -> None:
     ax.set_title(title)
     ax.set_xlabel(x)
@@ -284,7 +296,10 @@ PICTURES: dict[str, Callable[[], Any]] = {
 
 def main(directory: Path = ASSETS, png: bool = False) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    for name, make in PICTURES.items():
+    pictures = dict(PICTURES)
+    if importlib.util.find_spec("skfolio"):
+        pictures["real-prices"] = real_prices
+    for name, make in pictures.items():
         made = make()
         image, vector = render(made)
         (directory / f"{name}.svg").write_bytes(vector)

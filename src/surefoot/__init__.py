@@ -7,22 +7,22 @@
     print(agent.explain(24))
 
 The numerical core is in `surefoot.core`, `surefoot.transport` and `surefoot.policies`. Names are
-imported when first used (PEP 562), so that `import surefoot` and
-the command line's help do not wait for JAX.
+imported when first used, so that `import surefoot` and the help of the command line do not wait for
+JAX.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import gymnasium
 
 from surefoot import compile_cache
+from surefoot.lazy import lazy_names
 
 __version__ = "0.2.0.dev0"
 
-if TYPE_CHECKING:  # what a type checker and an editor see; `_HOME` is the same for the interpreter
+if TYPE_CHECKING:  # what a type checker and an editor see; `_NAMES` is the same for the interpreter
     from surefoot import envs as mdp
     from surefoot import policies, transport
     from surefoot.agents import adapters
@@ -154,19 +154,8 @@ _NAMES = {
     "training.train": "Training train",
     "transport": "jko_flow proximal_loss proximal_step sinkhorn",
 }
-_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-
 if not TYPE_CHECKING:  # to a type checker it would make every misspelt name valid
-
-    def __getattr__(name: str) -> Any:
-        if name in _MODULES:
-            return importlib.import_module(f"{__name__}.{_MODULES[name]}")
-        if name not in _HOME:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-        globals()[name] = value  # so that this function is not called for it again
-        return value
+    __getattr__ = lazy_names(__name__, _NAMES, _MODULES)
 
 
 def __dir__() -> list[str]:

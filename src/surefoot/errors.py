@@ -51,3 +51,10 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
     close = get_close_matches(str(name), names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return InputError(f"unknown {kind} {name!r}: there is {', '.join(names)}.{hint}")
+
+
+def at_least(least: int, **values: Any) -> None:
+    """Refuse what is not a whole number, or is below `least`; the keywords name the values."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InputError(f"{name} = {value!r}: it must be a whole number, at least {least}")

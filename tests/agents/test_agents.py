@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-import gymnasium as gym
 import jax
 import numpy as np
 import pytest
+from tiny import NETWORK, TABLE
 
 import surefoot as sf
 from surefoot.agents.tabular import train_trials
@@ -19,18 +19,18 @@ from surefoot.policies import SSD, DecidedBy, Greedy
 from surefoot.runs.format import read_agent, write_agent
 
 OLD = Path(__file__).parent / "files-0.1.0"
-TINY = {"loss": "qr", "hidden": (8,), "particles": 4, "learning_starts": 20, "target_period": 30}
-SMALL = {"memory": 4, "particles": 4}
+GREEDY = {"explore": 0.6, "behaviour": "greedy", "evaluation": "greedy:tolerance=0"}
 
 
-def agents(**options):
-    table = sf.TabularAgent("FrozenLake-v1", **SMALL, **options)
-    return table, sf.NeuralAgent("FrozenLake-v1", **TINY, **options)
+def agents():
+    """A table and a network in one environment; all tests here share their programs."""
+    table = sf.TabularAgent("FrozenLake-v1", **TABLE, **GREEDY)
+    return table, sf.NeuralAgent("FrozenLake-v1", **NETWORK, **GREEDY)
 
 
 def test_predict_explores_as_in_training_when_it_is_not_deterministic():
     # 0.1.0's network redrew its ties instead, and took one action here every time.
-    for agent in agents(explore=0.6, behaviour="greedy", evaluation="greedy:tolerance=0"):
+    for agent in agents():
         agent.learn(60)
         sure = [agent.predict(3) for _ in range(5)]
         assert len(set(sure)) == 1
@@ -99,14 +99,14 @@ class MasksByMethod(probes.OneStep):
 
 
 def test_masks_that_would_be_ignored_are_refused():
-    agent = sf.NeuralAgent(Masked(), **TINY)
+    agent = sf.NeuralAgent(Masked(), **NETWORK)
     with pytest.raises(InputError, match="Masked masks actions, which NeuralAgent cannot honour"):
         agent.learn(50)
     assert agent.num_timesteps == 0
     with pytest.raises(InputError, match="masks actions"):
-        sf.NeuralAgent(MasksByMethod(), **TINY)
+        sf.NeuralAgent(MasksByMethod(), **NETWORK)
     with pytest.raises(InputError, match="masks actions"):
-        sf.NeuralAgent(TabularEnv(one_legal()), **TINY).learn(5)
+        sf.NeuralAgent(TabularEnv(one_legal()), **NETWORK).learn(5)
 
 
 def one_legal() -> TabularMDP:
@@ -119,7 +119,7 @@ def one_legal() -> TabularMDP:
 
 
 def test_a_table_honours_the_masks_of_its_process():
-    agent = sf.TabularAgent(one_legal(), explore=1.0, **SMALL).learn(50)
+    agent = sf.TabularAgent(one_legal(), explore=1.0, **TABLE).learn(50)
     assert np.asarray(agent.table.visits).tolist() == [[0, 0, 50]]
     assert agent.predict(0) == agent.explain(0).action == 2
     assert agent.predict(np.zeros(20, int), deterministic=False).tolist() == [2] * 20
@@ -183,6 +183,5 @@ def test_on_the_risky_cliff_ssd_takes_the_sure_path_and_greedy_less_often():
 
 
 def test_env_is_checked():
-    with pytest.raises(InputError, match="env is a int: give a Gymnasium environment or its id"):
+    with pytest.raises(InputError, match="env is a int: pass a Gymnasium environment or its id"):
         sf.TabularAgent(3)
-    assert isinstance(sf.TabularAgent("FrozenLake-v1").env, gym.Env)

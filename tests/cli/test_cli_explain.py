@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tiny import NETWORK, TABLE
 
 import surefoot as sf
 from surefoot.cli import main
@@ -15,7 +16,7 @@ def tabular(tmp_path_factory):
     """A run directory with a tabular agent in it."""
     path = tmp_path_factory.mktemp("tabular")
     # Drawn, not learned: what is explained need not be wise, and nothing is compiled for it.
-    agent = sf.TabularAgent(ENV, particles=4, memory=4, initial_std=1.0, seed=3)
+    agent = sf.TabularAgent(ENV, **TABLE, initial_std=1.0, seed=3)
     agent.save(path / "agent.safetensors")
     return path, agent
 
@@ -23,7 +24,7 @@ def tabular(tmp_path_factory):
 @pytest.fixture(scope="module")
 def neural(tmp_path_factory):
     path = tmp_path_factory.mktemp("neural") / "agent.safetensors"
-    agent = sf.NeuralAgent("CartPole-v1", loss="qr", particles=3, hidden=(8,), seed=1)
+    agent = sf.NeuralAgent("CartPole-v1", **NETWORK, seed=1)
     agent.save(path)
     return path, agent
 

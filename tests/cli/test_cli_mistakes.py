@@ -168,7 +168,7 @@ def test_words_the_parser_refuses(words, line, place, capsys):
     ("env", "line"),
     [
         ("Raises-v0", "the environment raised RuntimeError: the simulator is gone"),
-        ("NoNumber-v0", "the environment gave the reward nan"),
+        ("NoNumber-v0", "the environment returned the reward nan"),
     ],
 )
 def test_a_run_that_cannot_go_on_is_exit_code_3(env, line, place, capsys):

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tiny import TABLE
 
 import surefoot as sf
 from surefoot.cli import main
@@ -28,7 +29,7 @@ def place(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def agent(tmp_path_factory):
     path = tmp_path_factory.mktemp("agent") / "agent.safetensors"
-    sf.TabularAgent("surefoot/RiskyCliff-v0", particles=4, memory=4).save(path)
+    sf.TabularAgent("surefoot/RiskyCliff-v0", **TABLE).save(path)
     return path
 
 
@@ -71,7 +72,7 @@ def test_what_was_typed_is_imported_from_the_working_directory(words, place, age
     assert "Evil" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("own", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_plugins_in_the_working_directory_are_not_run(own, tmp_path):
     """JAX runs whatever package it finds under `jax_plugins`; also where a module was typed."""
     (tmp_path / "jax_plugins" / "evil").mkdir(parents=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny import NETWORK_WORDS, TABLE, TABLE_WORDS
 
 import surefoot as sf
 from surefoot.agents.neural import NeuralConfig
@@ -18,9 +19,9 @@ from surefoot.cli.train import agent_kind, default_out, field_docs, options_of
 from surefoot.comparison import read_returns
 from surefoot.training.train import Training, train
 
-SMALL = ["--compiled", "--hidden", "8", "--particles", "3", "--loss", "qr"]
+SMALL = ["--compiled", *NETWORK_WORDS]
 CARTPOLE = ["train", "CartPole-v1", *SMALL, "--eval-episodes", "3"]
-CLIFF = ["train", "surefoot/RiskyCliff-v0", "--memory", "4", "--particles", "4"]
+CLIFF = ["train", "surefoot/RiskyCliff-v0", *TABLE_WORDS]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def test_the_run_directory(cartpole):
     assert rows(cartpole / "episodes.csv")[0][:4] == ["step", "episode", "return", "length"]
     assert [r[0] for r in rows(cartpole / "evaluations.csv")[1:]] == ["300"] * 3 + ["600"] * 3
     table = rows(cartpole / "distributions.csv")[1:]
-    assert len(table) == 3 * 2 * 2 * 3  # times, observations, actions, particles
+    assert len(table) == 3 * 2 * 2 * 4  # times, observations, actions, particles
     summary = json.loads((cartpole / "summary.json").read_text())
     assert summary["steps"] == 600
     assert summary["episodes"] == len(rows(cartpole / "episodes.csv")) - 1
@@ -61,7 +62,7 @@ def test_the_run_directory(cartpole):
 def test_the_watched_observation_is_the_one_asked_for(cartpole):
     agent = sf.load(cartpole / "agent.safetensors")
     table = np.array([[float(v) for v in r] for r in rows(cartpole / "distributions.csv")[1:]])
-    last = table[(table[:, 0] == 600) & (table[:, 1] == 1)][:, 4].reshape(2, 3)
+    last = table[(table[:, 0] == 600) & (table[:, 1] == 1)][:, 4].reshape(2, 4)
     np.testing.assert_allclose(last, agent.return_distribution([-0.1, 0, 0, 0.2]), rtol=1e-6)
 
 
@@ -117,7 +118,7 @@ class Stop(Exception):
 def test_a_crash_loses_nothing(tmp_path, monkeypatch):
     """The logs of a tabular run that died between checkpoints, and the agent, as if it had not."""
     plan = Training(
-        "FrozenLake-v1", TabularConfig(memory=4, particles=4), steps=900, eval_every=100,
+        "FrozenLake-v1", TabularConfig(**TABLE), steps=900, eval_every=100,
         eval_episodes=2, watch=(0, 3), watch_every=100, checkpoint_every=300,
     )  # fmt: skip
     train(plan, tmp_path / "whole")
@@ -214,7 +215,7 @@ def test_where_runs_go_by_default():
 
 
 def test_arguments_of_the_environment(tmp_path):
-    words = ["train", "FrozenLake-v1", "--env-option", "is_slippery=false", "--memory", "4"]
+    words = ["train", "FrozenLake-v1", "--env-option", "is_slippery=false", *TABLE_WORDS]
     words += ["--env-option", "map_name=8x8", "--steps", "100", "--out", str(tmp_path)]
     assert main(words) == 0
     config = json.loads((tmp_path / "config.json").read_text())

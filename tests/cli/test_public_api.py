@@ -22,25 +22,22 @@ def fresh(code: str) -> str:
     return done.stdout
 
 
-def test_importing_brings_nothing_heavy():
-    asked = f"import surefoot, surefoot.cli, sys; print([m for m in {HEAVY} if m in sys.modules])"
-    assert fresh(asked) == "[]\n"
-
-
-@pytest.mark.parametrize("words", [["--help"], ["--version"], *([c, "--help"] for c in LIGHT)])
-def test_help_brings_nothing_heavy(words):
+def test_importing_and_help_bring_nothing_heavy():
+    """One process for all: what comes, comes with the first words after which it is there."""
+    words = [["--help"], ["--version"], *([c, "--help"] for c in LIGHT)]
     code = f"""
 import contextlib, io, sys
+import surefoot
 from surefoot.cli import main
-with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
-    main({words})
-print([m for m in {HEAVY} if m in sys.modules])"""
-    assert fresh(code) == "[]\n"
-
-
-def test_importing_makes_the_environments_known():
-    code = "import surefoot, gymnasium; print(gymnasium.make('surefoot/RiskyCliff-v0').spec.id)"
-    assert fresh(code) == "surefoot/RiskyCliff-v0\n"
+for words in [[], *{words}]:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        if words:
+            main(words)
+    print(*words, *[m for m in {HEAVY} if m in sys.modules])
+import gymnasium
+print(gymnasium.make("surefoot/RiskyCliff-v0").spec.id)"""
+    wanted = [" ".join(said) for said in [[], *words]]
+    assert fresh(code).splitlines() == [*wanted, "surefoot/RiskyCliff-v0"]
 
 
 def test_every_public_name_is_there_and_the_three_lists_agree():
@@ -56,8 +53,9 @@ def test_every_public_name_is_there_and_the_three_lists_agree():
         for alias in node.names
     }
     assert seen.keys() | {"__version__"} == set(sf.__all__)
-    assert sf._HOME.keys() | set(sf._MODULES) | {"__version__"} == set(sf.__all__)
-    for name, module in sf._HOME.items():
+    home = {name: module for module, names in sf._NAMES.items() for name in names.split()}
+    assert home.keys() | set(sf._MODULES) | {"__version__"} == set(sf.__all__)
+    for name, module in home.items():
         assert seen[name] == f"surefoot.{module}"
 
 

@@ -242,7 +242,7 @@ def test_dates_are_saved_with_the_returns(tmp_path: Path) -> None:
     assert again.verdicts == c.verdicts
     content = read_json(tmp_path / "out" / "comparison.json")
     assert content["summaries"][0]["annual"]["rows_per_year"] == 12
-    assert content["reading"] == list(c.reading)
+    assert content["reading"] == [*c.reading, c.rows_drawn]
 
 
 def test_saved(tmp_path: Path) -> None:

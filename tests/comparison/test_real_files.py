@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot.comparison import compare, read_returns, write_returns
-from surefoot.comparison.dates import dates_of, rows_per_year
+from surefoot.comparison.dates import dates_of, labels, rows_per_year
 from surefoot.comparison.numerals import read_numerals
 from surefoot.comparison.prices import UnitRoot, looks_like_prices, returns_of, unit_root
 from surefoot.comparison.returns import as_table
@@ -176,13 +176,13 @@ def test_tables_of_pandas_in_memory() -> None:
 
 def test_dates_are_written_and_read_back(tmp_path: Path) -> None:
     columns = {"a": np.array([0.1, 0.2, 0.3]), "b": np.array([0.3, 0.1, 0.2])}
-    path = write_returns(tmp_path / "r.csv", columns, MONTHS)
+    path = write_returns(tmp_path / "r.csv", columns, ("date", labels(MONTHS)))
     table = read_returns(path)
     np.testing.assert_array_equal(table.dates["a"], MONTHS)
     assert table["b"].tolist() == [0.3, 0.1, 0.2]
     hours = MONTHS + np.timedelta64(90, "m")
     np.testing.assert_array_equal(
-        read_returns(write_returns(path, columns, hours)).dates["a"], hours
+        read_returns(write_returns(path, columns, ("date", labels(hours)))).dates["a"], hours
     )
 
 
@@ -311,7 +311,7 @@ def prices(n: int = 120, seed: int = 0) -> dict[str, np.ndarray]:
 
 def test_prices_are_refused_and_converted(tmp_path: Path) -> None:
     table = prices()
-    with pytest.raises(InputError, match=r"'x' and 1 more looks like prices.*--prices"):
+    with pytest.raises(InputError, match=r"'x' and 1 more look like prices.*--prices"):
         compare(table)
     returns = as_table(table, prices=True)
     assert len(returns["x"]) == 119

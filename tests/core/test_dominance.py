@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from core_compiled import compiled
 from core_kinds import KINDS, is_kind, particles, shares, to_kind
 from hypothesis import assume, given, settings
 
@@ -196,23 +200,39 @@ FUNCTIONS = {
 }
 
 
+def samples(weighted: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 5, 4)), rng.normal(size=(2, 5, 3)) - 0.5
+    return x, y, rng.dirichlet(np.ones(4), size=(2, 5)) if weighted else None
+
+
+@cache
+def by_jax(weighted: bool) -> dict[str, tuple[Any, Any]]:
+    """All functions, as they are and under `vmap`, in one program."""
+
+    def both(*args: Any) -> dict[str, tuple[Any, Any]]:
+        axes = (0, 0, 0 if weighted else None)
+        return {k: (f(*args), jax.vmap(f, axes)(*args)) for k, f in FUNCTIONS.items()}
+
+    return compiled(both)(*samples(weighted))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_libraries_agree(kind: str, weighted: bool, name: str) -> None:
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(2, 5, 4)), rng.normal(size=(2, 5, 3)) - 0.5
-    w = rng.dirichlet(np.ones(4), size=(2, 5)) if weighted else None
+    x, y, w = samples(weighted)
     expected = FUNCTIONS[name](x, y, w)
     assert 0 < np.asarray(expected).astype(float).mean() < 1 or name == "set"
+    if kind == "jax":
+        direct, rows = by_jax(weighted)[name]
+        assert rows == pytest.approx(expected, abs=1e-5)
+        assert direct == pytest.approx(expected, abs=1e-5)
+        return
     small = [None if a is None else to_kind(kind, a.astype("float32")) for a in (x, y, w)]
     got = FUNCTIONS[name](*small)
     assert is_kind(kind, got)
     assert np.asarray(got) == pytest.approx(expected, abs=1e-5)
-    if kind == "jax":
-        axes = (0, 0, None if w is None else 0)
-        rows = jax.jit(jax.vmap(FUNCTIONS[name], in_axes=axes))(*small)
-        assert np.asarray(rows) == pytest.approx(expected, abs=1e-5)
 
 
 def test_exact_differences_are_not_forgiven() -> None:
@@ -231,32 +251,31 @@ def test_exact_differences_are_not_forgiven() -> None:
 
 def test_a_bystander_changes_nothing() -> None:
     z = np.float32([[-13] * 32, [-13.0002] * 32, [-1e6] * 32])
-    for make in (np.asarray, jnp.asarray):
-        alone, beside = sd.dominance_matrix(make(z[:2])), sd.dominance_matrix(make(z))
+    for matrix in (sd.dominance_matrix, compiled(sd.dominance_matrix)):
+        alone, beside = matrix(z[:2]), matrix(z)
         assert np.array_equal(beside[:2, :2], alone)
-        assert np.asarray(alone).tolist() == [[True, True], [False, True]]
+        assert alone.tolist() == [[True, True], [False, True]]
 
 
 def test_not_a_number_never_dominates_under_jit() -> None:
-    good, bad = jnp.asarray([5.0, 6.0]), jnp.asarray([jnp.nan, 1.0])
-    for compare in (sd.ssd_dominates, sd.fsd_dominates):
-        assert not jax.jit(compare)(bad, good)
-        assert not jax.jit(compare)(good, bad)
-        assert not jax.jit(compare)(bad, bad)
-    z = jnp.asarray([[3.0, 4.0], [1.0, 2.0], [jnp.nan, 9.0], [jnp.inf, jnp.inf]])
+    good, bad = np.array([5.0, 6.0]), np.array([np.nan, 1.0])
+    compare = compiled(lambda x, y: [sd.ssd_dominates(x, y), sd.fsd_dominates(x, y)])
+    for x, y in ((bad, good), (good, bad), (bad, bad)):
+        assert compare(x, y) == [False, False]
+    z = np.array([[3.0, 4.0], [1.0, 2.0], [np.nan, 9.0], [np.inf, np.inf]])
     expected = np.zeros((4, 4), bool)
     expected[0, :2] = expected[1, 1] = True
-    for order in (1, 2):
-        matrix = jax.jit(lambda z, order=order: sd.dominance_matrix(z, order))(z)
-        assert np.array_equal(np.asarray(matrix)[:3, :3], expected[:3, :3])
-        chosen = jax.jit(lambda z, order=order: sd.dominant_set(z, order))(z)
+    among = compiled(lambda z: [(sd.dominance_matrix(z, k), sd.dominant_set(z, k)) for k in (1, 2)])
+    for matrix, chosen in among(z):
+        assert np.array_equal(matrix[:3, :3], expected[:3, :3])
         assert chosen.tolist() == [True, False, False, False]
 
 
-def test_gradient_of_the_violation(x64: None) -> None:
-    x, y = jnp.asarray([0.0, 2.0]), jnp.asarray([1.0, 1.0])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradient_of_the_violation(dtype: str, x64: None) -> None:
+    x, y = np.array([0.0, 2.0], dtype), np.array([1.0, 1.0], dtype)
     # The shortfall at tau = 1/2 is (1 - 0) / 2: only the lowest particle of x closes it.
-    assert jax.grad(sd.violation)(x, y).tolist() == [-0.5, 0.0]
+    assert compiled(jax.grad(sd.violation))(x, y).tolist() == [-0.5, 0.0]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ on near-ties, where three rules contradicted each other.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 
 import hypothesis.strategies as st
 import jax
@@ -18,7 +19,18 @@ from hypothesis.extra import numpy as hnp
 
 from surefoot.agents.explain import explain
 from surefoot.core import dominance as sd
-from surefoot.policies import SSD, CVaR, DecidedBy, Explore, Greedy, MeanVariance, Wang
+from surefoot.core import shortfall
+from surefoot.policies import (
+    SSD,
+    CVaR,
+    DecidedBy,
+    Decision,
+    Explore,
+    Greedy,
+    MeanVariance,
+    Policy,
+    Wang,
+)
 
 KEY = jax.random.key(0)
 TOLERANCES = (0.0, 1e-3, 0.1)
@@ -84,7 +96,7 @@ def test_nobody_contradicts_anybody(z: np.ndarray, tolerance: float) -> None:
     assert np.array_equal(sd.dominant_set(z, 2, tolerance), dominant)
 
     policy = SSD(tolerance=tolerance)
-    decision = policy.decide(z, KEY)
+    decision = decide_sorted(z, tolerance)
     assert decision.violations.dtype == z.dtype
     assert np.array_equal(np.asarray(decision.violations) <= tolerance, matrix)
     if dominant.any():
@@ -102,7 +114,15 @@ def test_nobody_contradicts_anybody(z: np.ndarray, tolerance: float) -> None:
     # A bystander changes nothing between the others.
     aside = np.concatenate([z, np.full((1, N), z.min() * 2 - 1000, z.dtype)])
     assert np.array_equal(sd.dominance_matrix(aside, 2, tolerance)[:A, :A], matrix)
-    assert np.array_equal(policy.decide(aside, KEY).violations[:A, :A], decision.violations)
+    # Violations know no tolerance: one program for all of them.
+    beside = decide_sorted(aside, TOLERANCES[0]).violations
+    assert np.array_equal(beside[:A, :A], decision.violations)
+
+
+def decide_sorted(z: np.ndarray, tolerance: float) -> Decision:
+    """Sorted here, as `explain` does it: the two share their programs."""
+    z = np.sort(z, axis=-1)
+    return jax.device_get(SSD(tolerance=tolerance).decide(z, KEY, assume_sorted=True))
 
 
 @given(near_ties(), st.sampled_from(TOLERANCES))
@@ -113,7 +133,7 @@ def test_compiled_in_a_batch_as_alone(z: np.ndarray, tolerance: float) -> None:
     batch = jnp.asarray(np.stack([z, z[::-1], z - z]))
     assert np.array_equal(_matrices(batch, tolerance)[0], matrix)
     candidates, tied = _decide_batch(batch, tolerance)
-    alone = SSD(tolerance=tolerance).decide(z, KEY)
+    alone = decide_sorted(z, tolerance)
     assert np.array_equal(candidates[0], alone.candidates)
     assert np.array_equal(candidates[1][::-1], alone.candidates)
     assert np.array_equal(tied[0], alone.tied)
@@ -131,21 +151,28 @@ def _decide_batch(z: jax.Array, tolerance: jax.Array) -> tuple[jax.Array, jax.Ar
     return decided.candidates, decided.tied
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [SSD(), SSD(undecided="lexicographic"), SSD(undecided="least_violation"), Greedy(), CVaR(),
-     MeanVariance(), Wang(), Explore(policy=SSD(), explore=1.0), Explore(explore=0.5)],
-    ids=repr,
-)  # fmt: skip
-def test_not_a_number_is_never_chosen(policy: object) -> None:
-    z = np.float32([[np.nan, np.nan], [3, 4], [1, 2], [np.inf, 1], [9, np.nan], [-np.inf, 0]])
-    keys = jax.random.split(KEY, 40)
-    taken = jax.jit(jax.vmap(lambda k: policy.decide(z, k)))(keys)  # type: ignore[attr-defined]
-    assert set(np.asarray(taken.action).tolist()) <= {1, 2}
-    assert not np.asarray(taken.candidates)[:, [0, 3, 4, 5]].any()
-    assert not np.asarray(taken.tied)[:, [0, 3, 4, 5]].any()
-    once = policy.decide(z, keys[0])  # type: ignore[attr-defined]
-    assert int(once.action) == int(taken.action[0])
+MANY = [
+    *(SSD(undecided=name) for name in ("greedy", "lexicographic", "least_violation")),
+    *(Greedy(), CVaR(), MeanVariance(), Wang()),
+    *(Explore(policy=SSD(), explore=1.0), Explore(explore=0.5)),
+]
+HOLES = np.float32([[np.nan, np.nan], [3, 4], [1, 2], [np.inf, 1], [9, np.nan], [-np.inf, 0]])
+KEYS = jax.random.split(KEY, 40)
+
+
+@cache
+def taken_by_all() -> list[Decision]:
+    decide = jax.vmap(lambda key: [policy.decide(HOLES, key) for policy in MANY])
+    return jax.device_get(jax.jit(decide)(KEYS))
+
+
+@pytest.mark.parametrize("policy", MANY, ids=repr)
+def test_not_a_number_is_never_chosen(policy: Policy) -> None:
+    taken = taken_by_all()[MANY.index(policy)]
+    assert set(taken.action.tolist()) <= {1, 2}
+    assert not taken.candidates[:, [0, 3, 4, 5]].any()
+    assert not taken.tied[:, [0, 3, 4, 5]].any()
+    assert int(policy(HOLES, KEYS[0])) == taken.action[0]
 
 
 def test_nothing_but_not_a_number() -> None:
@@ -171,3 +198,64 @@ def test_float64_is_decided_in_float64() -> None:
     # Whole numbers too: they would be equal in float32.
     whole = np.array([[10**12, 10**12], [10**12 + 1000, 10**12 + 1000]])
     assert int(SSD().decide(whole, KEY).action) == 1
+
+
+def rows_near(rng: np.random.Generator, dtype: type, *shape: int) -> np.ndarray:
+    """Ascending rows over many scales: copies, contractions, and copies changed in a last place."""
+    base = np.sort(rng.normal(size=shape) * 10.0 ** rng.integers(-8, 9, size=shape), axis=-1)
+    rows = np.repeat(base[..., :1, :], shape[-2], axis=-2).astype(dtype)
+    mean = rows.mean(axis=-1, keepdims=True)
+    rows = np.where(rng.random(shape[:-1])[..., None] < 0.3, (rows + mean) / 2, rows)
+    at = rng.random(shape) < 2 / shape[-1]
+    return np.sort(np.where(at, np.nextafter(rows, dtype(np.inf)), rows), axis=-1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 2, 40, 3000])
+@pytest.mark.parametrize("scale", [1.0, 1e-25, 1e28])
+def test_plain_sums_decide_nothing_that_exact_ones_would_not(
+    dtype: type, n: int, scale: float
+) -> None:
+    # The tolerance is the very shortfall of some pair, or the float beside it: what is added
+    # plainly must leave each of these to the exact sums.
+    rng = np.random.default_rng(n)
+    z = (rows_near(rng, dtype, 5, 4, n) * dtype(scale)).astype(dtype)
+    short = np.stack([sd.violation(z[:, a : a + 1], z) for a in range(4)], axis=1)
+    assert short.dtype == dtype
+    for at in rng.choice(short.ravel(), 8):
+        for tolerance in (at, np.nextafter(at, dtype(0)), np.nextafter(at, dtype(np.inf))):
+            within = short <= tolerance
+            assert np.array_equal(sd.dominance_matrix(z, 2, tolerance), within)
+            assert np.array_equal(sd.dominant_set(z, 2, tolerance), within.all(axis=-1))
+            pairs = sd.ssd_dominates(z[:, :, None], z[:, None], tolerance)
+            assert np.array_equal(pairs, within)
+
+
+def test_sums_beyond_the_range_dominate_nothing() -> None:
+    # Three times 1e308 is infinite in float64; float32 is added where it is not.
+    z = np.full((2, 3), 1e308)
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert not sd.ssd_dominates(z[0], z[1])
+        assert not sd.dominance_matrix(z).any()
+    assert sd.dominance_matrix(np.full((2, 3), 3e38, np.float32)).all()
+
+
+def test_compiled_as_numpy_to_the_bit() -> None:
+    z = rows_near(np.random.default_rng(0), np.float32, 64, 4, 40)
+    short = np.stack([sd.violation(z[:, a : a + 1], z) for a in range(4)], axis=1)
+    assert (short > 0).any()
+    rows = jnp.asarray(z)
+    assert np.array_equal(shortfall.violations(jnp, rows), short)
+    assert np.array_equal(sd.violation(rows[:, :, None], rows[:, None]), short)
+    assert np.array_equal(shortfall.standings(rows).lag, short.max(axis=-1))
+    mask = np.random.default_rng(1).random((64, 4)) < 0.6
+    feasible = np.where(mask[:, None], short, 0).max(axis=-1)
+    assert np.array_equal(shortfall.standings(rows, jnp.asarray(mask)).lag, feasible)
+
+
+def test_exact_sums_in_float64_as_numpy_to_the_bit(x64: None) -> None:
+    z = rows_near(np.random.default_rng(0), np.float64, 8, 3, 40)
+    short = np.stack([sd.violation(z[:, a : a + 1], z) for a in range(3)], axis=1)
+    rows = jnp.asarray(z)
+    assert np.array_equal(sd.violation(rows[:, :, None], rows[:, None]), short)
+    assert np.array_equal(shortfall.standings(rows).lag, short.max(axis=-1))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from functools import cache
+from typing import Any
 
 import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from core_compiled import compiled
 from core_kinds import KINDS, is_kind, particles, shares, to_kind
 from hypothesis import given, settings
 from scipy import stats
@@ -168,22 +171,46 @@ FUNCTIONS = {
 }
 
 
+def samples(dtype: str, weighted: bool) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    rng = np.random.default_rng(2)
+    z = rng.normal(size=(2, 3, 5)).astype(dtype)
+    w = rng.dirichlet(np.ones(5), size=(2, 3)).astype(dtype) if weighted else None
+    return z, w, np.array([0.05, 0.33, 0.9], dtype)
+
+
+@cache
+def by_jax(dtype: str, weighted: bool) -> dict[str, np.ndarray]:
+    """All functions in one program."""
+    every = compiled(lambda *args: {name: f(*args) for name, f in FUNCTIONS.items()})
+    return every(*samples(dtype, weighted))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_libraries_agree(kind: str, dtype: str, weighted: bool, name: str, x64: None) -> None:
-    rng = np.random.default_rng(2)
-    z = rng.normal(size=(2, 3, 5)).astype(dtype)
-    w = rng.dirichlet(np.ones(5), size=(2, 3)).astype(dtype) if weighted else None
-    t = np.array([0.05, 0.33, 0.9], dtype)
+    z, w, t = samples(dtype, weighted)
     w64 = None if w is None else w.astype("float64") / w.sum(-1, dtype="float64")[..., None]
     expected = FUNCTIONS[name](z.astype("float64"), w64, t.astype("float64"))
-    args = [None if a is None else to_kind(kind, a) for a in (z, w, t)]
-    got = FUNCTIONS[name](*args)
-    assert is_kind(kind, got)
+    if kind == "jax":
+        got = by_jax(dtype, weighted)[name]
+    else:
+        got = FUNCTIONS[name](*(None if a is None else to_kind(kind, a) for a in (z, w, t)))
+        assert is_kind(kind, got)
     assert str(got.dtype).endswith(dtype)
     assert np.asarray(got) == pytest.approx(expected, abs=2e-5 if dtype == "float32" else 1e-12)
+
+
+ROWS_AND_SLOPES: dict[bool, Any] = {}
+
+
+def rows_and_slopes(z: jax.Array, w: jax.Array | None, t: jax.Array) -> dict[str, Any]:
+    """Of all functions, so that they are compiled as one program."""
+    axes = (0, None if w is None else 0, None)
+    rows = {name: jax.vmap(f, axes)(z, w, t) for name, f in FUNCTIONS.items()}
+    total = {k: lambda z, f=f: jnp.sum(f(z, w, t) ** 2) for k, f in FUNCTIONS.items()}
+    return {name: (rows[name], jax.grad(total[name])(z)) for name in FUNCTIONS}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -192,15 +219,9 @@ def test_jit_vmap_and_grad(name: str, weighted: bool, x64: None) -> None:
     rng = np.random.default_rng(3)
     z, t = rng.normal(size=(4, 5)), np.array([0.05, 0.33, 0.9])
     w = rng.dirichlet(np.ones(5), size=4) if weighted else None
-    levels = jnp.asarray(t)
-
-    @jax.jit
-    def both(z: jax.Array, w: jax.Array | None) -> tuple[jax.Array, jax.Array]:
-        one = lambda z, w: FUNCTIONS[name](z, w, levels)  # noqa: E731
-        rows = jax.vmap(one, in_axes=(0, None if w is None else 0))(z, w)
-        return rows, jax.grad(lambda z: jnp.sum(one(z, w) ** 2))(z)
-
-    rows, slope = both(jnp.asarray(z), None if w is None else jnp.asarray(w))
+    if weighted not in ROWS_AND_SLOPES:
+        ROWS_AND_SLOPES[weighted] = compiled(rows_and_slopes)(z, w, t)
+    rows, slope = ROWS_AND_SLOPES[weighted][name]
     assert rows == pytest.approx(FUNCTIONS[name](z, w, t), abs=1e-12)
     # NumPy's finite difference along one direction is the oracle of JAX's gradient.
     push, step = rng.normal(size=z.shape), 1e-6
@@ -216,6 +237,14 @@ def test_assume_sorted_skips_the_sort_and_nothing_else() -> None:
     )
     # The promise is taken at its word: a broken one changes the answer.
     assert sp.quantile(z[0, ::-1].copy(), 0.01, assume_sorted=True) == z[0, -1]
+
+
+def test_jax_outside_of_jit() -> None:
+    # Where values can be looked at, weights are: the same answer, and a JAX array.
+    z, w, _ = samples("float32", weighted=True)
+    got = sp.cvar(jnp.asarray(z), 0.3, weights=jnp.asarray(w))
+    assert is_kind("jax", got)
+    assert np.asarray(got) == pytest.approx(by_jax("float32", True)["cvar"], abs=1e-6)
 
 
 def test_integers_become_floats() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +17,7 @@ from scipy import integrate, stats
 
 from surefoot.core import dominance
 from surefoot.core import particles as sp
-from surefoot.core.dominance import FEW
+from surefoot.core.shortfall import FEW
 from surefoot.errors import InputError
 from surefoot.policies import (
     CPW,
@@ -30,19 +32,24 @@ from surefoot.policies import (
     policy_named,
     policy_text,
 )
-from surefoot.policies.base import draw
+from surefoot.policies.base import Decision, Policy, draw
 
 pytestmark = pytest.mark.usefixtures("no_rank_promotion")
 KEY = jax.random.key(0)
 SURE, RISKY = [1.0, 1.0], [0.0, 2.0]
 
 
-def actions(policy: object, z: object, mask: object = None, n: int = 400) -> np.ndarray:
+def actions(policy: Policy, z: object, mask: object = None, n: int = 400) -> np.ndarray:
     """How often each action is taken."""
-    keys = jax.random.split(KEY, n)
-    z, mask = jnp.asarray(z), None if mask is None else jnp.asarray(mask)
-    taken = jax.jit(jax.vmap(lambda k: policy(z, k, mask)))(keys)  # type: ignore[operator]
-    return np.bincount(np.asarray(taken), minlength=z.shape[0]) / n
+    z = np.asarray(z, np.float32)
+    mask = np.ones(len(z), bool) if mask is None else np.asarray(mask)
+    taken = acting(policy)(z, jax.random.split(KEY, n), mask)
+    return np.bincount(taken, minlength=len(z)) / n
+
+
+@cache
+def acting(policy: Policy) -> Callable[..., jax.Array]:
+    return jax.jit(jax.vmap(policy, in_axes=(None, 0, None)))
 
 
 def test_dominance_decides_by_hand() -> None:
@@ -128,10 +135,10 @@ def test_masks_take_actions_away() -> None:
     assert decision.tied.tolist() == [True, True, False]
     assert decision.margin == pytest.approx(0.5)
     for policy in (*[k() for k in POLICIES.values()], Explore(explore=1.0)):
-        assert actions(policy, z, masked, n=100)[2] == 0
+        assert actions(policy, z, masked)[2] == 0
     for name in ("least_violation", "lexicographic"):
         crossed = [*CROSSED, [9.0, 9.0, 9.0]]
-        assert actions(SSD(undecided=name), crossed, [True] * 3 + [False], n=50)[3] == 0
+        assert actions(SSD(undecided=name), crossed, [True] * 3 + [False])[3] == 0
     only = SSD().decide(jnp.asarray(z), KEY, jnp.asarray([False, True, False]))
     assert int(only.action) == 1
     assert only.margin == 0.0
@@ -143,12 +150,20 @@ def test_low_returns_are_not_mistaken_for_infeasible() -> None:
     assert int(SSD()(z, KEY, jnp.asarray([True, False, True]))) == 2
 
 
-@pytest.mark.parametrize("explore", [0.0, 0.3, 1.0])
-def test_exploration_frequency(explore: float) -> None:
+EXPLORING = {explore: Explore(policy=SSD(), explore=explore) for explore in (0.0, 0.3, 1.0)}
+
+
+@cache
+def explored() -> dict[float, Decision]:
+    """Three thousand decisions of each, in one program."""
     z = jnp.asarray([SURE, RISKY, [-5.0, -5.0]])
-    policy = Explore(policy=SSD(), explore=explore)
-    keys = jax.random.split(KEY, 3000)
-    decisions = jax.jit(jax.vmap(lambda k: policy.decide(z, k)))(keys)
+    decide = jax.vmap(lambda k: {e: policy.decide(z, k) for e, policy in EXPLORING.items()})
+    return jax.device_get(jax.jit(decide)(jax.random.split(KEY, 3000)))
+
+
+@pytest.mark.parametrize("explore", EXPLORING)
+def test_exploration_frequency(explore: float) -> None:
+    policy, decisions = EXPLORING[explore], explored()[explore]
     strayed = np.asarray(decisions.decided_by) == DecidedBy.EXPLORATION
     assert strayed.mean() == pytest.approx(explore, abs=0.03)
     taken = np.asarray(decisions.action)
@@ -215,24 +230,34 @@ def test_particle_order_does_not_matter(z: np.ndarray, order: list[int]) -> None
     assert np.array_equal(same.candidates, mixed.candidates)
 
 
+@cache
+def batch_of(width: int, names: tuple[str, ...]) -> dict[str, Decision]:
+    """Decisions of the first states of 64, by policies that share one program."""
+    z = np.random.default_rng(1).normal(size=(64, 4, 51)).astype("float32")
+    z, keys = np.sort(z, axis=-1)[:width], jax.random.split(KEY, 64)[:width]
+    policies = {name: Explore(policy=POLICIES[name](), explore=0.1) for name in names}
+
+    def decide(z: jax.Array, key: jax.Array) -> dict[str, Decision]:
+        return {k: p.decide(z, key, assume_sorted=True) for k, p in policies.items()}
+
+    return jax.device_get(jax.jit(jax.vmap(decide))(z, keys))
+
+
 @pytest.mark.parametrize("width", [1, 50])
 @pytest.mark.parametrize("name", POLICIES)
 def test_same_bits_in_every_batch_width(name: str, width: int) -> None:
-    rng = np.random.default_rng(1)
-    z = jnp.asarray(np.sort(rng.normal(size=(64, 4, 51)), axis=-1), jnp.float32)
-    keys = jax.random.split(KEY, 64)
-    policy = Explore(policy=POLICIES[name](), explore=0.1)
-    decide = jax.jit(jax.vmap(lambda z, k: policy.decide(z, k, assume_sorted=True)))
-    whole, part = decide(z, keys), decide(z[:width], keys[:width])
-    for field, a, b in zip(whole._fields, whole, part, strict=True):
-        assert np.array_equal(np.asarray(a)[:width], np.asarray(b)), field
+    # SSD compiled by itself; the risk measures, which differ in their score alone, together.
+    names = ("ssd",) if name == "ssd" else tuple(n for n in POLICIES if n != "ssd")
+    all_of_them, part = batch_of(64, names)[name], batch_of(width, names)[name]
+    for field, a, b in zip(Decision._fields, all_of_them, part, strict=True):
+        assert np.array_equal(a[:width], b), field
 
 
 def test_many_actions() -> None:
-    z = jnp.asarray(np.random.default_rng(2).normal(size=(FEW + 9, 6)))
-    best = z.at[FEW + 3].set(10.0)
-    for policy in (SSD(), Greedy(), CVaR()):
-        assert int(policy(best, KEY)) == FEW + 3
+    best = np.random.default_rng(2).normal(size=(FEW + 9, 6)).astype("float32")
+    best[FEW + 3] = 10.0
+    policies = (SSD(), Greedy(), CVaR())
+    assert jax.jit(lambda z: [p(z, KEY) for p in policies])(best) == [FEW + 3] * 3
 
 
 @pytest.mark.parametrize("eta", [-0.75, 0.4])
@@ -277,12 +302,13 @@ def test_cvar_policy_scores_are_cvar(z: np.ndarray, alpha: float) -> None:
 
 def test_risk_aversion_changes_the_choice() -> None:
     # Mean 1.5 with a disaster at -6, against a sure 1.
-    z = jnp.asarray([[-6.0, 4.0, 4.0, 4.0], [1.0, 1.0, 1.0, 1.0]])
-    assert int(Greedy()(z, KEY)) == 0
-    assert int(SSD()(z, KEY)) == 0  # no dominance; SSD never gives up the mean
-    for averse in (CVaR(alpha=0.25), Wang(eta=-0.75), MeanVariance(weight=1.0)):
-        assert int(averse(z, KEY)) == 1
-        assert int(averse.decide(z, KEY).decided_by) == DecidedBy.SCORE
+    z = np.float32([[-6.0, 4.0, 4.0, 4.0], [1.0, 1.0, 1.0, 1.0]])
+    averse = (CVaR(alpha=0.25), Wang(eta=-0.75), MeanVariance(weight=1.0))
+    decide = jax.jit(lambda z: [p.decide(z, KEY)[:2] for p in (Greedy(), SSD(), *averse)])
+    (greedy, _), (ssd, _), *others = jax.device_get(decide(z))
+    assert greedy == 0
+    assert ssd == 0  # no dominance; SSD never gives up the mean
+    assert others == [(1, DecidedBy.SCORE)] * 3
 
 
 @pytest.mark.parametrize("name", POLICIES)

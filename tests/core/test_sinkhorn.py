@@ -6,12 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from core_compiled import compiled
+from core_compiled import sinkhorn as solve
 from scipy.optimize import linprog
 
 from surefoot.errors import InputError
-from surefoot.transport import sinkhorn as solve
+from surefoot.transport import sinkhorn
 from surefoot.transport.sinkhorn import (
     ANNEALING,
+    Sinkhorn,
     SinkhornOptions,
     divergence,
     entropic_cost,
@@ -23,18 +26,19 @@ from surefoot.transport.sinkhorn import (
 )
 
 pytestmark = pytest.mark.usefixtures("no_rank_promotion")
+LAST = ANNEALING[-1]
 TIGHT = SinkhornOptions(start="sorted", tolerance=1e-12, max_sweeps=20_000)
 
 
 def pair(n: int = 8, m: int | None = None, spread: float = 1.0, seed: int = 0) -> tuple:
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=n) * spread, rng.normal(size=m or n) * spread + 0.5
-    return jnp.asarray(np.sort(x)), jnp.asarray(np.sort(y))
+    return np.sort(x), np.sort(y)
 
 
 def test_one_particle_each_by_hand(x64: None) -> None:
     # The only plan sends 1 to 3: cost 4, no entropy relative to the product of the marginals.
-    found = solve(jnp.asarray([1.0]), jnp.asarray([3.0]))
+    found = solve(np.array([1.0]), np.array([3.0]))
     assert found.cost == pytest.approx(4.0)
     assert found.projection.tolist() == [3.0]
     assert found.marginal_error == pytest.approx(0.0, abs=1e-12)
@@ -44,15 +48,17 @@ def test_one_particle_each_by_hand(x64: None) -> None:
 def test_two_particles_by_hand(x64: None) -> None:
     # x = y = {0, 1}, temperature T: by symmetry P = [[p, q], [q, p]] / 2 with p + q = 1 and
     # p / q = exp(1 / T). Cost q; KL to the product = p log 2p + q log 2q.
-    x, t = jnp.asarray([0.0, 1.0]), 0.25
+    x, t = np.array([0.0, 1.0]), 0.25
     p = np.exp(1 / t) / (1 + np.exp(1 / t))
     q = 1 - p
     expected = q + t * (p * np.log(2 * p) + q * np.log(2 * q))
     found = solve(x, x, temperatures=(t,), tolerance=1e-12)
     assert bool(found.converged)
     assert found.cost == pytest.approx(expected, abs=1e-10)
-    assert self_cost(x, t) == pytest.approx(expected, abs=1e-10)
-    assert plan(found, x, x, t) == pytest.approx(np.array([[p, q], [q, p]]) / 2, abs=1e-10)
+    assert compiled(self_cost)(x, t) == pytest.approx(expected, abs=1e-10)
+    assert compiled(plan)(found, x, x, t) == pytest.approx(
+        np.array([[p, q], [q, p]]) / 2, abs=1e-10
+    )
     assert found.projection == pytest.approx(np.array([q, p]), abs=1e-10)
 
 
@@ -70,10 +76,10 @@ def test_three_sweeps_are_those_of_ott(n: int, m: int, x64: None) -> None:
 
     x, y = pair(n, m, spread=2.0)
     with jax.numpy_rank_promotion("allow"):
-        cost, slope = jax.jit(jax.value_and_grad(theirs))(x, y)
-    ours, our_slope = jax.jit(jax.value_and_grad(entropic_cost))(x, y)
-    assert ours == pytest.approx(float(cost), abs=1e-6 * max(1.0, abs(float(cost))))
-    assert our_slope == pytest.approx(np.asarray(slope), abs=1e-6)
+        cost, slope = compiled(jax.value_and_grad(theirs))(x, y)
+    ours, our_slope = compiled(jax.value_and_grad(entropic_cost))(x, y)
+    assert ours == pytest.approx(cost, abs=1e-6 * max(1.0, abs(cost)))
+    assert our_slope == pytest.approx(slope, abs=1e-6)
 
 
 def test_general_weights_against_ott_at_convergence(x64: None) -> None:
@@ -83,11 +89,14 @@ def test_general_weights_against_ott_at_convergence(x64: None) -> None:
 
     rng = np.random.default_rng(3)
     x, y = pair(6, 4)
-    a, b = jnp.asarray(rng.dirichlet(np.ones(6))), jnp.asarray(rng.dirichlet(np.ones(4)))
-    with jax.numpy_rank_promotion("allow"):
+    a, b = rng.dirichlet(np.ones(6)), rng.dirichlet(np.ones(4))
+
+    def theirs(x: jax.Array, y: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
         cloud = pointcloud.PointCloud(x[:, None], y[:, None], epsilon=0.25)
-        theirs = linear.solve(cloud, a=a, b=b, threshold=1e-12, max_iterations=5000)
-        expected = float(theirs.reg_ot_cost)
+        return linear.solve(cloud, a=a, b=b, threshold=1e-12, max_iterations=5000).reg_ot_cost
+
+    with jax.numpy_rank_promotion("allow"):
+        expected = compiled(theirs)(x, y, a, b)
     found = solve(x, y, x_weights=a, y_weights=b, tolerance=1e-12, max_sweeps=5000)
     assert bool(found.converged)
     assert found.cost == pytest.approx(expected, abs=1e-8)
@@ -97,15 +106,15 @@ def test_vanishing_temperature_is_linear_programming(x64: None) -> None:
     rng = np.random.default_rng(4)
     x, y = pair(5, 4)
     a, b = rng.dirichlet(np.ones(5)), rng.dirichlet(np.ones(4))
-    cost = (np.asarray(x)[:, None] - np.asarray(y)[None, :]) ** 2
+    cost = (x[:, None] - y[None, :]) ** 2
     rows, columns = np.kron(np.eye(5), np.ones(4)), np.kron(np.ones(5), np.eye(4))
     best = linprog(cost.ravel(), A_eq=np.vstack([rows, columns]), b_eq=np.r_[a, b]).fun
     found = solve(
         x,
         y,
         temperatures=(1.0, 0.3, 0.1, 0.03, 0.01, 0.003),
-        x_weights=jnp.asarray(a),
-        y_weights=jnp.asarray(b),
+        x_weights=a,
+        y_weights=b,
         tolerance=1e-7,
         max_sweeps=50_000,
     )
@@ -116,15 +125,16 @@ def test_vanishing_temperature_is_linear_programming(x64: None) -> None:
 
 def test_a_solve_keeps_its_marginals_and_says_when_it_does_not(x64: None) -> None:
     x, y = pair(7)
+    plan_of = compiled(plan)
     rough, fine = solve(x, y), solve(x, y, start="sorted", tolerance=1e-10, max_sweeps=20_000)
     assert not bool(rough.converged)
     assert bool(fine.converged)
     for found in (rough, fine):
-        p = plan(found, x, y, 0.25)
+        p = plan_of(found, x, y, 0.25)
         assert p.sum(axis=1) == pytest.approx(np.full(7, 1 / 7), abs=1e-12)
-        off = float(jnp.abs(p.sum(axis=0) - 1 / 7).sum())
+        off = np.abs(p.sum(axis=0) - 1 / 7).sum()
         assert found.marginal_error == pytest.approx(off, abs=1e-9)
-        assert found.projection == pytest.approx(np.asarray(7 * p @ y), abs=1e-9)
+        assert found.projection == pytest.approx(7 * p @ y, abs=1e-9)
     assert fine.marginal_error <= 1e-10 < rough.marginal_error
     stopped = solve(x, y, tolerance=1e-12, max_sweeps=5)
     assert int(stopped.sweeps) == 5
@@ -133,8 +143,7 @@ def test_a_solve_keeps_its_marginals_and_says_when_it_does_not(x64: None) -> Non
 
 def test_envelope_gradient_against_autodiff_through_the_sweeps(x64: None) -> None:
     x, y = pair(6, 5)
-    a = jnp.asarray(np.random.default_rng(5).dirichlet(np.ones(6)))
-    b = jnp.full(5, 0.2)
+    a, b = np.random.default_rng(5).dirichlet(np.ones(6)), np.full(5, 0.2)
 
     def unrolled(x: jax.Array, y: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
         def again(f: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
@@ -145,95 +154,96 @@ def test_envelope_gradient_against_autodiff_through_the_sweeps(x64: None) -> Non
         return jnp.sum(f * a) + jnp.sum(gs[-1] * b)
 
     def ours(x: jax.Array, y: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
-        found = solve(x, y, temperatures=(0.25,), x_weights=a, y_weights=b, tolerance=1e-13)
-        return found.cost
+        return sinkhorn(x, y, temperatures=(0.25,), x_weights=a, y_weights=b, tolerance=1e-13).cost
 
-    expected = jax.jit(jax.grad(unrolled, argnums=(0, 1, 2, 3)))(x, y, a, b)
-    got = jax.jit(jax.grad(ours, argnums=(0, 1, 2, 3)))(x, y, a, b)
+    expected = compiled(jax.grad(unrolled, argnums=(0, 1, 2, 3)))(x, y, a, b)
+    got = compiled(jax.grad(ours, argnums=(0, 1, 2, 3)))(x, y, a, b)
     for theirs, mine in zip(expected[:2], got[:2], strict=True):
-        assert mine == pytest.approx(np.asarray(theirs), abs=1e-8)
+        assert mine == pytest.approx(theirs, abs=1e-8)
     for theirs, mine in zip(expected[2:], got[2:], strict=True):
         # Weights must keep their sum: potentials count up to a constant, and so does this.
-        assert mine - mine.mean() == pytest.approx(np.asarray(theirs - theirs.mean()), abs=1e-7)
+        assert mine - mine.mean() == pytest.approx(theirs - theirs.mean(), abs=1e-7)
 
 
 def test_envelope_gradient_against_finite_differences(x64: None) -> None:
     x, y = pair(6, spread=2.0, seed=7)
     step = 1e-5
+    push = step * np.eye(6)
     for cost in (entropic_cost, divergence):
-        value = jax.jit(lambda x, cost=cost: cost(x, y, TIGHT))
-        slope = jax.jit(jax.grad(value))(x)
-        for i in range(6):
-            push = jnp.zeros(6).at[i].set(step)
-            measured = (value(x + push) - value(x - push)) / (2 * step)
-            assert slope[i] == pytest.approx(float(measured), abs=1e-6)
+        value = jax.value_and_grad(lambda x, cost=cost: cost(x, y, TIGHT))
+        costs, slopes = compiled(jax.vmap(value))(np.stack([x, *(x + push), *(x - push)]))
+        measured = (costs[1:7] - costs[7:]) / (2 * step)
+        assert slopes[0] == pytest.approx(measured, abs=1e-6)
 
 
 def test_gradient_is_the_barycentric_projection() -> None:
     x, y = pair(8)
-    found = solve(x, y)
-    slope = jax.grad(lambda x: solve(x, y).cost)(x)
-    assert slope == pytest.approx(np.asarray(2 * (x - found.projection) / 8), abs=1e-6)
+
+    @compiled
+    def slopes(x: jax.Array, y: jax.Array) -> tuple[Sinkhorn, jax.Array, jax.Array, jax.Array]:
+        found = sinkhorn(x, y)
+        slope = jax.grad(lambda x: sinkhorn(x, y).cost)(x)
+        return found, slope, jax.grad(entropic_cost, argnums=1)(x, y), plan(found, x, y, LAST)
+
+    found, in_x, in_y, p = slopes(x, y)
+    assert in_x == pytest.approx(2 * (x - found.projection) / 8, abs=1e-6)
     # In y the plan's own column sums count, exact or not.
-    p = plan(found, x, y, ANNEALING[-1])
-    expected = 2 * (p.sum(axis=0) * y - p.T @ x)
-    assert jax.grad(lambda y: entropic_cost(x, y))(y) == pytest.approx(
-        np.asarray(expected), abs=1e-5
-    )
+    assert in_y == pytest.approx(2 * (p.sum(axis=0) * y - p.T @ x), abs=1e-5)
 
 
 def test_divergence_is_a_distance_and_entropic_cost_is_not(x64: None) -> None:
     x, y = pair(8, spread=0.7)
-    assert divergence(x, x) == pytest.approx(0.0, abs=1e-12)
-    assert divergence(x, y, TIGHT) > 1e-3
-    assert divergence(x, y, TIGHT) == pytest.approx(float(divergence(y, x, TIGHT)), abs=1e-9)
-    assert entropic_cost(x, x, TIGHT) > 1e-2
-    assert self_cost(x) == pytest.approx(float(entropic_cost(x, x, TIGHT)), abs=1e-9)
+    apart = compiled(divergence, "options")
+    assert compiled(lambda x: divergence(x, x))(x) == pytest.approx(0.0, abs=1e-12)
+    assert apart(x, y, TIGHT) > 1e-3
+    assert apart(x, y, TIGHT) == pytest.approx(apart(y, x, TIGHT), abs=1e-9)
+    itself = compiled(entropic_cost, "options")(x, x, TIGHT)
+    assert itself > 1e-2
+    assert compiled(self_cost)(x) == pytest.approx(itself, abs=1e-9)
 
 
 def test_entropic_cost_lies_between_transport_and_independence(x64: None) -> None:
     x, y = pair(8)
-    cost = float(entropic_cost(x, y, TIGHT))
-    independent = float(jnp.mean((x[:, None] - y[None, :]) ** 2))
-    assert float(exact_cost(x, y)) <= cost <= independent
+    cost = compiled(entropic_cost, "options")(x, y, TIGHT)
+    independent = np.mean((x[:, None] - y[None, :]) ** 2)
+    assert compiled(exact_cost)(x, y) <= cost <= independent
 
 
 def test_sorted_potential_solves_the_unregularised_problem(x64: None) -> None:
     x, y = pair(9, spread=3.0)
-    f = sorted_potential(x, y)
+    f = compiled(sorted_potential)(x, y)
     # Its c-transform closes the duality gap: <f> + <g> is the exact cost.
-    g = jnp.min((x[:, None] - y[None, :]) ** 2 - f[:, None], axis=0)
-    assert jnp.mean(f) + jnp.mean(g) == pytest.approx(float(exact_cost(x, y)), abs=1e-12)
+    g = np.min((x[:, None] - y[None, :]) ** 2 - f[:, None], axis=0)
+    assert np.mean(f) + np.mean(g) == pytest.approx(compiled(exact_cost)(x, y), abs=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_batches_and_precision(dtype: str, x64: None) -> None:
     rng = np.random.default_rng(8)
-    x = jnp.asarray(np.sort(rng.normal(size=(4, 6)), axis=-1), dtype)
-    y = jnp.asarray(np.sort(rng.normal(size=(4, 6)), axis=-1), dtype)
-    batch = jax.jit(jax.vmap(solve))(x, y)
+    x, y = np.sort(rng.normal(size=(2, 4, 6)), axis=-1).astype(dtype)
+    batch = compiled(jax.vmap(sinkhorn))(x, y)
     assert batch.cost.dtype == dtype
     for i in range(4):
         alone = solve(x[i], y[i])
-        assert batch.cost[i] == pytest.approx(float(alone.cost), abs=1e-5)
-        assert batch.projection[i] == pytest.approx(np.asarray(alone.projection), abs=1e-5)
+        assert batch.cost[i] == pytest.approx(alone.cost, abs=1e-5)
+        assert batch.projection[i] == pytest.approx(alone.projection, abs=1e-5)
 
 
 def test_far_particles_do_not_overflow() -> None:
-    x = jnp.asarray([-1e3, 0.0, 1e3])
-    found = solve(x, x + 500.0)
-    assert bool(jnp.isfinite(found.cost))
-    assert bool(jnp.isfinite(jax.grad(lambda x: entropic_cost(x, x + 500.0))(x)).all())
+    cost = compiled(jax.value_and_grad(lambda x: sinkhorn(x, x + 500.0).cost))
+    value, slope = cost(np.array([-1e3, 0.0, 1e3]))
+    assert np.isfinite(value)
+    assert np.isfinite(slope).all()
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda x: solve(x, x, temperatures=()), ["temperatures = ()", "positive"]),
-        (lambda x: solve(x, x, temperatures=(1.0, 0.0)), ["temperatures", "positive"]),
-        (lambda x: solve(x, x, start="sortd"), ["unknown start 'sortd'", "'sorted'?"]),
-        (lambda x: solve(x, x[:2], start="sorted"), ["equally many", "(3,)", "(2,)"]),
-        (lambda x: solve(x, x, x_weights=jnp.ones(2)), ["weights", "(2,)", "(3,)"]),
+        (lambda x: sinkhorn(x, x, temperatures=()), ["temperatures = ()", "positive"]),
+        (lambda x: sinkhorn(x, x, temperatures=(1.0, 0.0)), ["temperatures", "positive"]),
+        (lambda x: sinkhorn(x, x, start="sortd"), ["unknown start 'sortd'", "'sorted'?"]),
+        (lambda x: sinkhorn(x, x[:2], start="sorted"), ["equally many", "(3,)", "(2,)"]),
+        (lambda x: sinkhorn(x, x, x_weights=jnp.ones(2)), ["weights", "(2,)", "(3,)"]),
     ],
 )
 def test_mistakes_are_named(call: object, words: list[str]) -> None:

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.core.dominance import fsd_dominates, ssd_dominates
+from surefoot.core.dominance import fsd_dominates, ssd_dominates, violation
 from surefoot.core.particles import cvar
 from surefoot.envs import ReturnLaw, TabularMDP, evaluate_policy, exact_process
 from surefoot.errors import InputError
@@ -131,8 +131,13 @@ def test_dominance_by_hand():
     assert not better.dominates(sure)  # a worse tail
     assert better.dominates(coin, order=1)
     assert not sure.dominates(coin, order=1)
+    # E(1 - coin)^+ = 1/2, and nothing is short of 1 for sure; E(3 - X)^+ is 2 and 3/2.
+    assert (coin.violation(sure), sure.violation(better), sure.violation(coin)) == (
+        F(1, 2),
+    ) * 2 + (0,)
 
 
+@settings(deadline=None)
 @given(laws, laws)
 def test_laws_are_compared_as_particles_are(x, y):
     """Repeated as often as they weigh, over a common number, the values are equal particles."""
@@ -142,10 +147,13 @@ def test_laws_are_compared_as_particles_are(x, y):
     )
     assert x.dominates(y) == bool(ssd_dominates(a, b))
     assert x.dominates(y, order=1) == bool(fsd_dominates(a, b))
+    # There the shortfall of F^-2, here that of its conjugate E(t - X)^+: the same number.
+    assert float(x.violation(y)) == pytest.approx(float(violation(a, b)), abs=1e-12)
     for level in (F(1, 4), F(1, 2), F(1)):
         assert float(x.cvar(level)) == pytest.approx(float(cvar(a, float(level))), abs=1e-12)
 
 
+@settings(deadline=None)
 @given(laws, laws, laws)
 def test_dominance_is_an_order(x, y, z):
     assert x.dominates(x)

@@ -133,14 +133,14 @@ def test_double_precision_stays_inside():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"trials": 1}, "trials = 1"),
         ({"temperatures": (0.1, 0.0)}, "temperatures = "),
         ({"step_sizes": (1.0, 1.0)}, "step_sizes = "),
-        ({"particles": 1}, "particles must be at least 2"),
+        ({"particles": 1}, "particles = 1"),
     ],
 )
-def test_mistakes_are_told(wrong, told):
-    with pytest.raises(InputError, match=told):
+def test_mistakes_are_named(wrong, message):
+    with pytest.raises(InputError, match=message):
         AblationConfig(**wrong)

@@ -86,7 +86,7 @@ def test_the_tally_counts_every_verdict():
     ("changes", "message"),
     [
         ({"verdict": "reprodced"}, "Did you mean 'reproduced'"),
-        ({"verdict": "partly", "reason": " "}, "a reason must be given"),
+        ({"verdict": "partly", "reason": " "}, "it needs a reason"),
         ({"measured": ""}, "needs a text for measured"),
         ({"section": 5}, "needs a text for section"),
     ],

@@ -7,9 +7,8 @@ import pytest
 from surefoot.envs import cliff_walk, evaluate_policy
 from surefoot.errors import InputError
 from surefoot.paper import evaluation
-from surefoot.paper.evaluation import EXPERIMENT, GRID, EvaluationConfig
-from surefoot.paper.evaluation.flows import learn_policy, returns
-from surefoot.paper.evaluation.verdicts import distance, second_moment_error
+from surefoot.paper.evaluation import EXPERIMENT, distance, second_moment_error
+from surefoot.paper.flows import GRID, EvaluationConfig, learn_policy, returns
 from surefoot.runs.directory import RunDir
 
 SMALL = EvaluationConfig(

@@ -11,7 +11,7 @@ from scipy import integrate
 from surefoot.core.dominance import ssd_dominates
 from surefoot.errors import InputError
 from surefoot.paper import figures
-from surefoot.paper.figures import PAIRS, FiguresConfig, Pair
+from surefoot.paper.figures import PAIRS, DrawnPair, FiguresConfig
 from surefoot.runs.directory import RunDir
 
 values = st.integers(-50, 50)
@@ -66,7 +66,7 @@ def test_titles_are_the_librarys_verdict(monkeypatch):
         f"({letter}) {figures.verdict(pair.x, pair.y)}"
         for letter, pair in zip("abc", PAIRS, strict=True)
     ]
-    swapped = tuple(Pair(p.name, p.y, p.x, p.paper) for p in PAIRS)
+    swapped = tuple(DrawnPair(p.name, p.y, p.x, p.paper) for p in PAIRS)
     monkeypatch.setattr(figures, "PAIRS", swapped)
     assert "Y dominates X" in figures.draw_comparisons().axes[0].get_title()
     assert figures.claims_of(figures.check(FiguresConfig(trials=10)))[2].verdict == "not reproduced"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from surefoot.errors import InputError
-from surefoot.paper import gym, gym_choices
+from surefoot.paper import control, gym, gym_choices
 from surefoot.runs.directory import RunDir
 
 SMALL = gym.GymConfig(
@@ -43,13 +43,13 @@ def test_a_resumed_run_trains_only_what_is_missing_and_gives_the_same(finished, 
     for name in before:
         (out / f"cart-pole.{name}.parquet").unlink()
     asked = []
-    real = gym.run_trials
+    real = control.run_trials
 
     def watched(trials, **options):
         asked.extend((trial.config.loss, trial.seed) for trial in trials)
         return real(trials, **options)
 
-    monkeypatch.setattr(gym, "run_trials", watched)
+    monkeypatch.setattr(control, "run_trials", watched)
     gym.run(SMALL, out, existing="resume")
     assert asked == [("qr", 1), ("wgf", 2)]
     for name, frame in before.items():

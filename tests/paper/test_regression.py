@@ -218,7 +218,7 @@ def test_another_seed_draws_other_data():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"trials": 2}, "trials = 2"),
         ({"particles": (1,)}, "numbers from 2 on"),
@@ -226,6 +226,6 @@ def test_another_seed_draws_other_data():
         ({"margin": 0.0}, "margin must be positive"),
     ],
 )
-def test_mistakes_are_told(wrong, told):
-    with pytest.raises(InputError, match=told):
+def test_mistakes_are_named(wrong, message):
+    with pytest.raises(InputError, match=message):
         RegressionConfig(**wrong)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from surefoot.core.stats import Interval
 from surefoot.errors import InputError
 from surefoot.paper import theory
 from surefoot.paper.theory import TheoryConfig
 from surefoot.runs.directory import RunDir
+from surefoot.runs.files import read_json
 
+ROOT = Path(__file__).resolve().parents[2]
 SMALL = TheoryConfig(trials=150, seed=3, levels=(0.25,))
 
 
@@ -81,6 +86,24 @@ def test_mistakes_are_told():
         TheoryConfig(states=1)
     with pytest.raises(InputError, match="between 0 and 1"):
         TheoryConfig(levels=(0.5, 1.5))
+
+
+def test_the_page_has_the_numbers_of_the_results():
+    summary = read_json(ROOT / "results" / "theory" / "summary.json")
+    lines = (ROOT / "docs" / "theory.md").read_text().splitlines()
+    table = [line for line in lines if line.startswith("|")][2:]
+    rows = [
+        ("decided",), ("first_order",), ("dominant", "changed"), ("dominant", "broken"),
+        ("fallback", "mean_worse"), ("fallback", "broken"), ("cvar_0.05", "worse"),
+        ("cvar_0.25", "worse"), ("cvar_0.45", "worse"), ("cvar_0.25", "worse_where_changed"),
+    ]  # fmt: skip
+    for line, names in zip(table, rows, strict=True):
+        cells = [summary["policies"][policy] for policy in theory.POLICIES]
+        for name in names:
+            cells = [cell[name] for cell in cells]
+        assert line.endswith(f"| {' | '.join(str(Interval.from_dict(c)) for c in cells)} |")
+    assert summary["processes"] == 10_000
+    assert summary["policies"]["random"]["dominant"]["broken"]["mean"] == 0
 
 
 @pytest.mark.slow

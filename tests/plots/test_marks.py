@@ -94,7 +94,7 @@ def test_figures_are_equal_bytes_on_any_day(tmp_path, monkeypatch):
     run = RunDir.create(tmp_path / "run", {}, kind="figures", seeds=0)
     path = save_figure(draw_bands()[0], run, "bands")
     assert path.read_bytes() == png
-    assert run.figure("bands", "svg").read_bytes() == svg
+    assert (run.path / "figures" / "bands.svg").read_bytes() == svg
     assert run.figures == ["bands"]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny import TABLE
 
 from surefoot.report import report
 from surefoot.report.page import Page
@@ -52,9 +53,7 @@ def trained(tmp_path_factory) -> Path:
     config = {"env": "surefoot/RiskyCliff-v0", "seed": 0, "watch": ["start"], "evaluation": "ssd"}
     run = RunDir.create(out, config, kind="training", seeds=0, command=["surefoot", "train"])
     # A table that has not learned anything shows as well as one that has, and compiles nothing.
-    agent = sf.TabularAgent(
-        "surefoot/RiskyCliff-v0", particles=4, memory=4, initial_std=1.0, seed=0
-    )
+    agent = sf.TabularAgent("surefoot/RiskyCliff-v0", **TABLE, initial_std=1.0, seed=0)
     agent.save(out / "agent.safetensors")
     rows = [f"{40 * i},{i},{-100.0 + i},{40 - i % 7}" for i in range(1, 30)]
     (out / "episodes.csv").write_text("\n".join(["step,episode,return,length", *rows, "1200,3"]))

@@ -240,13 +240,31 @@ def compared(tmp_path_factory):
 def test_a_comparison_by_its_file_and_by_its_directory(compared):
     for path in (compared, compared.parent / "out"):
         page = page_of(path)
-        choice, columns, second, first = of_kind(page, DataTable)
+        choice, second, first, columns, pairs = of_kind(page, DataTable)
         assert choice.rows[0][1:] == ("good", "good", "good")
         assert [row[0] for row in columns.rows] == ["good", "bad"]
-        assert second.rows[0][3].text == "established"
-        assert second.rows[1][3].text == "contradicted"
-        assert len(second.header) == len(first.header) + 2
+        assert second.header == first.header == ("row over column", "good", "bad")
+        assert second.rows[0][1] == second.rows[1][2] == ""
+        assert second.rows[0][2].text == "established"
+        assert second.rows[1][1].text == "contradicted"
+        assert " / " in second.rows[0][2].detail
+        assert len(pairs.rows) == 1  # each pair once
+        assert pairs.rows[0][2] == "a dominates b"
         assert figures(page) == ["comparison"]
+
+
+def test_a_comparison_with_dates_has_a_year(tmp_path):
+    rng = np.random.default_rng(0)
+    months = np.arange("2010-01", "2012-01", dtype="M8[M]").astype("M8[D]")
+    rows = zip(months, rng.normal(0, 0.04, 24), rng.normal(0, 0.02, 24), strict=True)
+    path = tmp_path / "returns.csv"
+    path.write_text("month,a,b\n" + "\n".join(f"{m},{a},{b}" for m, a, b in rows))
+    page = page_of(path)
+    (year,) = [t for t in of_kind(page, DataTable) if t.title == "A year of each column"]
+    assert year.header[-1] == "rows a year"
+    assert [row[-1] for row in year.rows] == ["12", "12"]
+    assert all(row[1].endswith("%") for row in year.rows)
+    assert any("2010-01-01 to 2011-12-01" in note.text for note in of_kind(page, Note))
 
 
 def test_a_comparison_saved_by_the_library(compared, tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import json
 import os
 import re
 import socket
@@ -134,7 +133,7 @@ def test_an_existing_run_is_not_touched_unless_asked(run):
 def test_resuming_asks_for_the_same_configuration(run):
     run.write_table(COLUMNS, "part-1")
     again = RunDir.create(run.path, Config(), kind="figures", seeds=0, existing="resume")
-    assert again.has_table("part-1")
+    assert again.tables == ["part-1"]
     changed = replace(Config(), trials=60, behaviour=(Greedy(), Greedy()))
     with pytest.raises(InputError) as caught:
         RunDir.create(run.path, changed, kind="figures", seeds=0, existing="resume")
@@ -230,9 +229,8 @@ def test_summary_claims_figures_and_completion(run):
     assert read_claims(run) == (CLAIM,)
     assert (run.path / "claims.md").read_text().startswith("1 claim: 1 reproduced.")
     run.write_figure("steps", b"png", b"svg")
-    assert run.figure("steps", "svg").read_bytes() == b"svg"
-    with pytest.raises(InputError, match="Did you mean 'steps'"):
-        run.figure("step")
+    assert run.figures == ["steps"]
+    assert (run.path / "figures" / "steps.svg").read_bytes() == b"svg"
     assert not run.complete
     run.mark_complete()
     assert run.complete
@@ -243,14 +241,13 @@ def test_summary_claims_figures_and_completion(run):
 
 
 def test_a_table_comes_back_bit_for_bit(run):
-    run.write_table(COLUMNS, metadata={"unit": "steps", "limits": (1, 2)})
+    run.write_table(COLUMNS)
     frame = run.read_table()
     assert frame.columns == list(COLUMNS)
     assert frame["value"].to_numpy().tobytes() == COLUMNS["value"].tobytes()
     assert frame["share"].dtype == pl.Float32
     assert frame["policy"].to_list() == COLUMNS["policy"]
     assert frame["maybe"].to_list() == COLUMNS["maybe"]
-    assert run.table_metadata() == {"unit": "steps", "limits": [1, 2]}
     assert run.tables == ["results"]
 
 
@@ -285,7 +282,7 @@ def test_frames_and_device_arrays_are_tables_too(run):
     assert run.read_table("empty").height == 0
 
 
-INTACT = tables.encode(COLUMNS, "t", {"a": 1})
+INTACT = tables.encode(COLUMNS, "t")
 
 
 @settings(max_examples=300)
@@ -307,29 +304,27 @@ def test_longer_and_shorter_files_are_damaged(change):
 
 
 def test_any_parquet_reader_reads_a_table(run):
-    path = run.write_table(COLUMNS, metadata={"unit": "steps"})
+    path = run.write_table(COLUMNS)
     assert pl.read_parquet(path).equals(run.read_table())
-    assert json.loads(pl.read_parquet_metadata(path)["surefoot.metadata"]) == {"unit": "steps"}
 
 
 def test_the_mark_of_the_checksum_cannot_be_forged_by_accident(run):
     with pytest.raises(InputError, match="is reserved for the checksum"):
-        run.write_table({"a": [1]}, metadata={"note": tables.MARK.decode()})
+        run.write_table({tables.MARK.decode(): [1]})
 
 
-def test_a_damaged_table_is_done_again_on_resumption(run):
+def test_a_damaged_table_is_refused(run):
     path = run.write_table({"x": np.arange(1000.0)})
-    assert run.has_table()
     content = bytearray(path.read_bytes())
     content[200] ^= 4
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"results\.parquet: is damaged"):
         run.read_table()
-    assert not run.has_table()
     pl.DataFrame({"x": [1]}).write_parquet(path)
     with pytest.raises(InputError, match="not written by surefoot"):
         run.read_table()
-    assert not run.has_table("other")
+    with pytest.raises(InputError, match="unknown table"):
+        run.read_table("other")
 
 
 @pytest.mark.parametrize(

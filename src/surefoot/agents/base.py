@@ -23,7 +23,7 @@ from surefoot.agents.explain import Explanation, explain, known_action_names
 from surefoot.agents.saving import Saved, opened_env
 from surefoot.envs.faults import Fault, FaultPolicy, TrainingEnv, fault_policy
 from surefoot.envs.making import env_name, made_env, separate_env
-from surefoot.errors import InputError, RunError, unknown
+from surefoot.errors import InputError, RunError, at_least, unknown
 from surefoot.policies import Decision, Policy, policy_named
 from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.logs import Finished, RunLog, Watch
@@ -133,9 +133,9 @@ class Agent(Saved):
         SIGTERM too; `on_fault` says what to do about an environment that raises, hangs or gives
         no number.
         """
-        check_whole("total_timesteps", total_timesteps, 0)
+        at_least(0, total_timesteps=total_timesteps)
         if eval_every is not None:
-            check_whole("eval_every", eval_every, 1)
+            at_least(1, eval_every=eval_every)
         policy, session = fault_policy(on_fault), Session(self, checkpoints)
         if self._training_env is not None:
             self._training_env.limit_time(policy.step_timeout)
@@ -276,7 +276,7 @@ class Agent(Saved):
         A separate environment and key: training is not disturbed, and equal seeds give equal
         episodes.
         """
-        check_whole("episodes", episodes, 1)
+        at_least(1, episodes=episodes)
         seed = self.seed + EVALUATION_SEEDS if seed is None else seed
         env, act, totals = self._evaluation_env(), self._actor(), np.zeros(episodes)
         for episode in range(episodes):
@@ -331,8 +331,3 @@ class Agent(Saved):
 
     def _draw_key(self) -> jax.Array:
         return jax.random.fold_in(self._tie_key, self._drawn)
-
-
-def check_whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{name} = {value!r}: it must be a whole number, at least {least}")

@@ -217,7 +217,7 @@ def opened_env(env: Any) -> gym.Env[Any, Any]:
     if isinstance(env, str):
         return made_env(env)
     if not isinstance(env, gym.Env):
-        raise InputError(f"env is a {type(env).__name__}: give a Gymnasium environment or its id")
+        raise InputError(f"env is a {type(env).__name__}: pass a Gymnasium environment or its id")
     return env
 
 

@@ -117,9 +117,9 @@ def _read(text: str, agent: Any) -> Any:
     try:
         values = [float(word) for word in words]
     except ValueError:
-        raise InputError(f"obs = {text!r}: give numbers with commas between them") from None
+        raise InputError(f"obs = {text!r}: write numbers with commas between them") from None
     if not values:
-        raise InputError("obs is empty: give numbers with commas between them")
+        raise InputError("obs is empty: write numbers with commas between them")
     if isinstance(agent.observation_space, Box):
         return np.asarray(values, np.float32)
     if any(value != int(value) for value in values):

@@ -97,6 +97,8 @@ def _run(options: SweepOptions, sweep: Sweep) -> int:
         keep_failed=options.keep_failed,
     )
     Console().print(to_table(result.rows, f"sweep, {result.run} trainings run now"))
+    if result.comparison is not None:
+        print(f"{result.comparison}\n")
     print(f"summary.csv, summary.json, trials.csv and all results are in {options.out}")
     for name, error in list(result.failures.items())[:SHOWN]:
         print(f"failed: {name}: {error}", file=sys.stderr)

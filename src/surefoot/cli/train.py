@@ -45,7 +45,7 @@ COMMON: list[tuple[str, Any, Any, str]] = [
      "distributions are saved: start, or numbers such as 0,0,0.05,0; repeat it for more."),
     ("watch_every", int, 1_000, "Steps between those."),
     ("checkpoint_every", int, 5_000, "Steps between checkpoints; the last three are kept."),
-    ("on_fault", Literal["stop", "retry"], "stop", "When the environment raises or gives no "
+    ("on_fault", Literal["stop", "retry"], "stop", "When the environment raises or returns no "
      "number: stop with all that was learned, or go on in a new episode, up to ten times."),
     ("tensorboard", bool, False, "Scalars for TensorBoard too, in the run directory."),
     ("wandb", str | None, None, "Project of Weights & Biases, kept offline; sync it later."),

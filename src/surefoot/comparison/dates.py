@@ -87,8 +87,14 @@ def rows_per_year(dates: Dates) -> float | None:
 
 def span(dates: Dates) -> str:
     """From the first to the last, in days where nothing is within a day."""
-    unit = "D" if (dates == dates.astype("M8[D]")).all() else "m"
-    return " to ".join(str(date.astype(f"M8[{unit}]")) for date in (dates[0], dates[-1]))
+    first, *_, last = labels(dates[[0, -1]])
+    return f"{first} to {last}"
+
+
+def labels(dates: Dates) -> list[str]:
+    """As ISO writes them, in days where nothing is within a day."""
+    days = dates.astype("M8[D]")
+    return [str(date) for date in (days if (days == dates).all() else dates.astype("M8[us]"))]
 
 
 def _all(cells: Sequence[str], read: Callable[[str], datetime | None], place: Place) -> Dates:

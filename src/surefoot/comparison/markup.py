@@ -48,14 +48,15 @@ def html(c: Comparison) -> str:
             parts.append(_matrix(c, order))
         lines = (f"{label}: {escape(members)}" for label, members in sets(c, order))
         parts.append(f"<p>{'<br>'.join(lines)}</p>")
-    small = [*c.reading, *c.notes, explanation(c).replace("*", "").removesuffix(".")]
+    small = [*c.reading, c.rows_drawn, *c.notes, explanation(c).replace("*", "").removesuffix(".")]
     parts += [f"<p><small>{escape(note)}.</small></p>" for note in small]
     return f"<div>{''.join(parts)}</div>"
 
 
 def _matrix(c: Comparison, order: int) -> str:
     numbers = {(v.a, v.b): p_values(v) for v in c.verdicts if v.order == order}
-    head = "".join(f"<th>{escape(name)}</th>" for name in ("", *c.names))
+    left = 'style="text-align:left"'
+    head = "".join(f"<th {left}>{escape(name)}</th>" for name in ("", *c.names))
     body = ""
     for a, row in matrix(c, order).items():
         cells = ""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from surefoot.comparison.bootstrap import DominanceTest
-from surefoot.comparison.dates import Dates
+from surefoot.comparison.dates import Dates, labels
 from surefoot.comparison.memory import Blocks, Memory
 from surefoot.comparison.returns import Columns, write_returns
 from surefoot.comparison.summaries import LEVELS, Summary
@@ -216,7 +216,7 @@ class Comparison:
                     }
                     for order in ORDERS
                 },
-                "reading": self.reading,
+                "reading": (*self.reading, self.rows_drawn),
                 "notes": self.notes,
             }
         )
@@ -266,7 +266,9 @@ class Comparison:
         run = RunDir.create(
             directory, content, kind="comparison", seeds=self.seed, existing="overwrite"
         )
-        write_returns(run.path / "returns.csv", self.returns, self._common_dates())
+        dates = self._common_dates()
+        index = None if dates is None else ("date", labels(dates))
+        write_returns(run.path / "returns.csv", self.returns, index)
         if importlib.util.find_spec("polars"):
             run.write_table(self._padded_returns(), "returns")
         atomic_write(run.path / "comparison.json", json_bytes(self.to_dict()))

@@ -104,22 +104,22 @@ def as_table(
 
 
 def write_returns(
-    path: str | os.PathLike[str], returns: Mapping[str, Array], dates: Dates | None = None
+    path: str | os.PathLike[str],
+    returns: Mapping[str, Array],
+    index: tuple[str, Sequence[object]] | None = None,
 ) -> Path:
-    """CSV that `read_returns` reads back to the bit; shorter columns end in blanks."""
+    """CSV that `read_returns` reads back to the bit; shorter columns end in blanks.
+
+    `index` names the rows, in a first column: `("seed", [0, 1, 2])`.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     cells = {name: [repr(float(value)) for value in column] for name, column in returns.items()}
-    if dates is not None and "date" not in returns:
-        cells = {"date": [iso(date) for date in dates], **cells}
+    if index is not None and index[0] not in returns:
+        cells = {index[0]: [str(label) for label in index[1]], **cells}
     writer.writerow(cells)
     writer.writerows(zip_longest(*cells.values(), fillvalue=""))
     return atomic_write(path, text.getvalue().encode())
-
-
-def iso(date: np.datetime64) -> str:
-    day = date.astype("M8[D]")
-    return str(day if day == date else date.astype("M8[us]"))
 
 
 # --- from raw cells to returns -----------------------------------------------------------
@@ -243,14 +243,14 @@ def _labels(raw: RawTable, name: str) -> bool:
 
 
 def _counts(raw: RawTable, name: str) -> bool:
-    """Whether a column is named and filled like a row number: whole numbers, each one larger."""
+    """Whether a column is named and filled like row numbers or seeds: whole, each one larger."""
     if name.lower() not in COUNTERS or name != next(iter(raw.columns)):
         return False
     try:
         values = np.array([float(cell) for cell in _cells(raw, name)])
     except (TypeError, ValueError):
         return False
-    return len(values) > 1 and bool((np.diff(values) == 1).all() and (values % 1 == 0).all())
+    return len(values) > 1 and bool((np.diff(values) > 0).all() and (values % 1 == 0).all())
 
 
 # --- numbers -----------------------------------------------------------------------------
@@ -341,11 +341,11 @@ def _from_prices(
 def _refuse_prices(raw: RawTable, values: Columns) -> None:
     like = [name for name, z in values.items() if looks_like_prices(z[~np.isnan(z)])]
     if like:
-        more = f" and {len(like) - 1} more" if len(like) > 1 else ""
+        looks = f" and {len(like) - 1} more look" if len(like) > 1 else " looks"
         raise InputError(
-            f"{raw.name}: column {like[0]!r}{more} looks like prices, not returns (all positive, "
-            "and no level that it comes back to): --prices (prices=True) turns prices into "
-            "returns, --returns (prices=False) takes the values as they are"
+            f"{raw.name}: column {like[0]!r}{looks} like prices, not returns (all positive, and no "
+            "level that values come back to): --prices (prices=True) turns prices into returns, "
+            "--returns (prices=False) takes the values as they are"
         )
 
 

@@ -57,9 +57,9 @@ def compare(
     `names`; columns may have different lengths. `missing` and `prices` say what becomes of gaps and
     of prices, as in `read_returns`. `tolerance`, in the units of the returns, is what
     dominance forgives. `paired` says that a row holds outcomes of one and the same day, seed or
-    task in every column, and is taken to be so where all columns have one length. `dependence` says
-    whether rows depend on those before: "auto" looks at each column, "none", or the length of the
-    blocks to draw. `trim` is the share of the pooled values left out at an end of the range on
+    task in every column, and is taken to be so where all columns have the same rows. `dependence`
+    says whether rows depend on those before: "auto" looks at each column, "none", or the length of
+    the blocks to draw. `trim` is the share of the pooled values left out at an end of the range on
     which dominance can be established (`bootstrap` says why). `spread` computes pairs elsewhere,
     such as `functools.partial(run_jobs, engine="local")` of `surefoot.training.engines`.
     """
@@ -68,15 +68,14 @@ def compare(
     table = as_table(returns, names, columns, missing=missing, prices=prices)
     if len(table) < 2:
         raise InputError(f"{source or 'returns'}: a comparison needs at least 2 columns")
-    equal = len({len(column) for column in table.values()}) == 1
-    if paired and not equal:
+    if paired and not table.aligned:
         lengths = ", ".join(f"{name}: {len(column)}" for name, column in table.items())
-        raise InputError(f"paired: the columns differ in length ({lengths})")
+        raise InputError(f"paired: the columns have not the same rows ({lengths})")
     settings = TestSettings(
         int(resamples),
         seed,
         float(tolerance),
-        equal if paired is None else bool(paired),
+        table.aligned if paired is None else bool(paired),
         trim,
         blocks,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -20,13 +21,14 @@ SIGNS = {"established": "E", "not contradicted": "n", "contradicted": "c", "cann
 FEW = 5  # columns whose verdicts fit a terminal as words
 MANY = 24  # columns beyond which a matrix is no longer readable
 UNCORRECTED = "*"
+WIDTH = 105  # of a line of words
 
 
 def text(c: Comparison) -> str:
     """For a terminal: tables of the columns, a matrix of verdicts for each order, the sets."""
     parts = [
         _title(c),
-        *(f"  {note}" for note in (*c.reading, c.rows_drawn)),
+        *(line for note in (*c.reading, c.rows_drawn) for line in _wrapped(note, "  ")),
         "",
         *align([HEADER, *summary_rows(c)]),
     ]
@@ -37,8 +39,12 @@ def text(c: Comparison) -> str:
         parts += [f"  {line}" for line in _matrix_lines(c, order)]
         parts += [f"  {label}: {names}" for label, names in sets(c, order)]
     parts += ["", *_legend(c)]
-    parts += [f"Note: {note}." for note in c.notes]
+    parts += [line for note in c.notes for line in _wrapped(f"Note: {note}.")]
     return "\n".join(parts)
+
+
+def _wrapped(note: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(note, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ")
 
 
 def markdown(c: Comparison) -> str:
@@ -135,17 +141,17 @@ def year_rows(c: Comparison) -> list[tuple[str, ...]]:
     """Of the columns whose rows have dates."""
     years = [(s.name, s.annual) for s in c.summaries if s.annual is not None]
     return [
-        (name, _share(y.growth), _share(y.volatility), _ratio(y.sharpe), _ratio(y.sortino),
-         _share(y.max_drawdown))
+        (name, share(y.growth), share(y.volatility), ratio(y.sharpe), ratio(y.sortino),
+         share(y.max_drawdown))
         for name, y in years
     ]  # fmt: skip
 
 
-def _share(value: float | None) -> str:
+def share(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.4g} %"
 
 
-def _ratio(value: float | None) -> str:
+def ratio(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
 
 

@@ -7,6 +7,7 @@ checked here. Values are checked where they exist: under `jit`, `vmap` or `grad`
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -56,10 +57,8 @@ def as_float(xp: Any, x: Array, name: str = "z") -> Array:
     refused, since rounding them would change who dominates whom; under `jit`, where values cannot
     be looked at, they are rounded to float32 and this is on the caller.
     """
-    if _is_half(x.dtype):
-        return xp.astype(x, xp.float32)
-    if xp.isdtype(x.dtype, "real floating"):
-        return x
+    if _is_float(xp, x.dtype):
+        return xp.astype(x, xp.float32) if _is_half(x.dtype) else x
     wide = widest_float(xp)
     if xp.isdtype(x.dtype, "integral"):
         digits = 53 if xp.finfo(wide).bits == 64 else 24
@@ -70,8 +69,7 @@ def as_float(xp: Any, x: Array, name: str = "z") -> Array:
 
 def answer_dtype(xp: Any, x: Array) -> Any:
     """In which precision answers about `x` are returned: its own, if it has floats."""
-    own = _is_half(x.dtype) or xp.isdtype(x.dtype, "real floating")
-    return x.dtype if own else widest_float(xp)
+    return x.dtype if _is_float(xp, x.dtype) else widest_float(xp)
 
 
 def widest_float(xp: Any) -> Any:
@@ -79,6 +77,15 @@ def widest_float(xp: Any) -> Any:
     return xp.asarray([0.0]).dtype if compat.is_jax_namespace(xp) else xp.float64
 
 
+# What kind of number a dtype is takes longer to ask than to add up a thousand of them.
+
+
+@functools.cache
+def _is_float(xp: Any, dtype: Any) -> bool:
+    return _is_half(dtype) or xp.isdtype(dtype, "real floating")
+
+
+@functools.cache
 def _is_half(dtype: Any) -> bool:
     return str(dtype).split(".")[-1] in ("float16", "bfloat16")
 
@@ -90,7 +97,7 @@ def check_particles(xp: Any, z: Array, name: str, min_ndim: int = 1) -> Array:
         raise InputError(f"{name} has shape {tuple(z.shape)}: it needs axes {axes}")
     if z.shape[-1] == 0:
         raise InputError(f"{name} has shape {tuple(z.shape)}: the particle axis (last) is empty")
-    if not _is_half(z.dtype) and xp.isdtype(z.dtype, "complex floating"):
+    if not _is_float(xp, z.dtype) and xp.isdtype(z.dtype, "complex floating"):
         raise InputError(f"{name} is complex: returns are real numbers")
     z = as_float(xp, z, name)
     _check_where(xp, xp.isfinite(z), z, name, "is not finite")

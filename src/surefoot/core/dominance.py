@@ -8,25 +8,28 @@ at the breakpoints of both settles it.
 There is one rule, here, and everything else calls it: `x` dominates `y` where
 `violation(x, y) <= tolerance`. The violation is the largest shortfall of `F^-2_x`, in the units
 of the returns; at `tau = 1` that is a difference of means. Nothing is forgiven beyond
-`tolerance`: the particles are taken at their word, and partial sums carry what rounding takes
-away, so that the sign of a shortfall is right down to `eps^2` of the returns. Only weights are
-themselves rounded numbers: with them, shortfalls below a few eps of the mean distance between `x`
-and `y` count as none. No third distribution ever matters.
+`tolerance`: the particles are taken at their word, and partial sums keep what rounding takes away
+(`shortfall.py`), so that the sign of a shortfall is right down to `eps^2` of the returns. Only
+weights are themselves rounded numbers: with them, shortfalls below a few eps of the mean distance
+between `x` and `y` count as none. No third distribution ever matters.
 
 What is not a number dominates nothing and is dominated by nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
-
-import jax
-import jax.numpy as jnp
+from typing import Any
 
 from surefoot.core import array
 from surefoot.core.array import Array
 from surefoot.core.particles import WEIGHT_ROUNDING, Coupling, Sorted, couple, sort_particles
+from surefoot.core.shortfall import (
+    plain_violations,
+    plainly_within,
+    shortfall,
+    standings,
+    violations,
+)
 from surefoot.errors import InputError
 
 
@@ -58,7 +61,15 @@ def ssd_dominates(
     """Second order, `x >=_(2) y`: every risk-averse judge takes `x` (eq. 5)."""
     array.check_tolerance(tolerance)
     xp, c = couple(x, y, x_weights, y_weights, assume_sorted=assume_sorted)
-    return _violation(xp, c) <= tolerance
+    plain = None
+    if not array.compat.is_jax_array(c.x):
+        plain = plainly_within(xp, tolerance, (c.x, c.y), lambda: _plain_violation(xp, c))
+    return _violation(xp, c) <= tolerance if plain is None else plain
+
+
+def _plain_violation(xp: Any, c: Coupling) -> Array:
+    gap = c.y - c.x if c.share is None else c.share * (c.y - c.x)
+    return xp.max(xp.cumulative_sum(gap, axis=-1), axis=-1) / c.units
 
 
 def violation(
@@ -82,13 +93,11 @@ def violation(
 def _violation(xp: Any, c: Coupling) -> Array:
     """The rule for two distributions on their common grid."""
     if c.share is None:
-        (high_x, low_x), (high_y, low_y) = (array.partial_sums(xp, z) for z in (c.x, c.y))
-        short = (high_y - high_x) + (low_y - low_x)
-    else:
-        short = sum(array.partial_sums(xp, c.share * (c.y - c.x)))
+        return shortfall(xp, c.x, c.y)
+    short = sum(array.partial_sums(xp, c.share * (c.y - c.x)))
     worst = array.divide(xp.max(short, axis=-1), c.units)
     noise = xp.zeros_like(worst)
-    if c.share is not None and c.units == 1:  # weights
+    if c.units == 1:  # weights
         eps = WEIGHT_ROUNDING * float(xp.finfo(worst.dtype).eps)
         noise = eps * xp.sum(c.share * xp.abs(c.y - c.x), axis=-1)
     return xp.where(worst <= noise, xp.zeros_like(worst), worst)  # keeps what is not a number
@@ -169,12 +178,19 @@ def dominance_matrix(
 ) -> Array:
     """`[..., a, b]` is true where a dominates b, for particles `z[..., A, N]`."""
     array.check_tolerance(tolerance)
-    xp = _check_actions(z, order, weights)
+    _check_order(order)
     if weights is None:
-        _, s = sort_particles(z, assume_sorted=assume_sorted)
+        xp, s = sort_particles(z, assume_sorted=assume_sorted, min_ndim=2)
         if order == 2:
-            return violations(xp, s.z) <= tolerance
+            plain = None
+            if not array.compat.is_jax_array(s.z):
+                worst = lambda: plain_violations(xp, s.z)  # noqa: E731
+                plain = plainly_within(xp, tolerance, (s.z,), worst)
+            return violations(xp, s.z) <= tolerance if plain is None else plain
         z, assume_sorted = s.z, True
+    else:
+        xp = array.namespace(z=z, weights=weights)
+        array.check_particles(xp, z, "z", min_ndim=2)
     compare = ssd_dominates if order == 2 else fsd_dominates
 
     def row(a: int) -> Array:
@@ -200,108 +216,17 @@ def dominant_set(
     Under `jit`, where values cannot be checked, actions that are not numbers are left out.
     """
     array.check_tolerance(tolerance)
-    xp = _check_actions(z, order, weights)
+    _check_order(order)
     if weights is None and order == 2 and array.compat.is_jax_array(z):
-        _, s = sort_particles(z, assume_sorted=assume_sorted)
+        _, s = sort_particles(z, assume_sorted=assume_sorted, min_ndim=2)
         standing = standings(s.z)
         return standing.sound & (standing.lag <= tolerance)
     matrix = dominance_matrix(z, order, tolerance, weights=weights, assume_sorted=assume_sorted)
+    xp = array.namespace(z=z)
     sound = xp.all(xp.isfinite(array.as_float(xp, z)), axis=-1)
     return sound & xp.all(matrix | ~sound[..., None, :], axis=-1)
 
 
-def _check_actions(z: Array, order: int, weights: Array | None) -> Any:
+def _check_order(order: int) -> None:
     if order not in (1, 2):
         raise InputError(f"order = {order}: dominance is offered at order 1 and 2")
-    xp = array.namespace(z=z, weights=weights)
-    array.check_particles(xp, z, "z", min_ndim=2)
-    return xp
-
-
-def violations(xp: Any, z: Array) -> Array:
-    """The rule for all pairs of ascending `z[..., A, N]`: `[..., a, b]`, of a below b."""
-    if array.compat.is_jax_array(z):
-        return _violations_compiled(z)
-    high, low = array.partial_sums(xp, z)
-
-    def row(a: int) -> Array:
-        one = slice(a, a + 1)
-        short = (high - high[..., one, :]) + (low - low[..., one, :])
-        return xp.clip(xp.max(short, axis=-1), 0.0, None)
-
-    worst = xp.stack([row(a) for a in range(z.shape[-2])], axis=-2)
-    return array.divide(worst, z.shape[-1])
-
-
-# The same rule, compiled: one particle after the other is added to every action's partial sum, and
-# the sums are compared as they grow. Only additions, subtractions and comparisons of single
-# elements, so that no batch width, vector width or fused multiply-add changes a bit.
-
-
-class Standing(NamedTuple):
-    """How each action stands among the feasible ones."""
-
-    sound: jax.Array  # [..., A] whether its particles and their sum are finite
-    lag: jax.Array  # [..., A] the largest violation against any of them
-    mean_lag: jax.Array  # [..., A] how far its mean lies below the best of theirs
-
-
-FEW = 32  # up to so many actions are compared one by one: XLA fuses that, but no reduction
-
-
-@jax.jit
-def standings(z: jax.Array, mask: jax.Array | None = None) -> Standing:
-    """The rule against all feasible actions at once, for ascending `z[..., A, N]`."""
-
-    def compare(high: jax.Array, low: jax.Array, worst: jax.Array) -> jax.Array:
-        if z.shape[-2] > FEW:
-            short = _pairs(high, low)
-            short = short if mask is None else jnp.where(mask[..., None, :], short, 0.0)
-            return jnp.maximum(worst, jnp.max(jnp.where(short > 0, short, 0.0), axis=-1))
-        for b in range(z.shape[-2]):
-            one = slice(b, b + 1)
-            short = (high[..., one] - high) + (low[..., one] - low)
-            larger = short > worst if mask is None else (short > worst) & mask[..., one]
-            worst = jnp.where(larger, short, worst)  # what is not a number is never larger
-        return worst
-
-    none = jnp.zeros(z.shape[:-1], z.dtype)
-    high, low, worst = _while_adding(z, compare, none)
-    sound = low == low  # an infinite sum leaves something that is not a number in `low`
-    lag, mean_lag = (
-        array.divide(short, z.shape[-1]) for short in (worst, compare(high, low, none))
-    )
-    return Standing(sound, lag, mean_lag)
-
-
-@jax.jit
-def _violations_compiled(z: jax.Array) -> jax.Array:
-    def compare(high: jax.Array, low: jax.Array, worst: jax.Array) -> jax.Array:
-        return jnp.maximum(worst, _pairs(high, low))  # keeps what is not a number
-
-    none = jnp.zeros((*z.shape[:-1], z.shape[-2]), z.dtype)
-    return array.divide(_while_adding(z, compare, none)[2], z.shape[-1])
-
-
-def _pairs(high: jax.Array, low: jax.Array) -> jax.Array:
-    gap = lambda x: x[..., None, :] - x[..., :, None]  # noqa: E731
-    return gap(high) + gap(low)
-
-
-def _while_adding(
-    z: jax.Array,
-    compare: Callable[[jax.Array, jax.Array, jax.Array], jax.Array],
-    worst: jax.Array,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The sums of all particles as `high + low`, and what `compare` made of all partial ones."""
-
-    def add(j: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        before, low, worst = state
-        column = jax.lax.dynamic_index_in_dim(z, j, axis=-1, keepdims=False)
-        high = before + column
-        low = low + array.lost(before, column, high)
-        return high, low, compare(high, low, worst)
-
-    none = jnp.zeros(z.shape[:-1], z.dtype)
-    high, low, worst = jax.lax.fori_loop(0, z.shape[-1], add, (none, none, worst))
-    return high, low, worst

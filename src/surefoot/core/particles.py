@@ -38,12 +38,17 @@ class Sorted(NamedTuple):
 
 
 def sort_particles(
-    z: Array, weights: Array | None = None, *, assume_sorted: bool = False, name: str = "z"
+    z: Array,
+    weights: Array | None = None,
+    *,
+    assume_sorted: bool = False,
+    name: str = "z",
+    min_ndim: int = 1,
 ) -> tuple[Any, Sorted]:
     """Check, sort and accumulate: the one way in for every function below."""
     xp = array.namespace(**{name: z, f"{name}_weights": weights})
     dtype = array.answer_dtype(xp, z)
-    z = array.check_particles(xp, z, name)
+    z = array.check_particles(xp, z, name, min_ndim)
     if weights is None:
         return xp, Sorted(z if assume_sorted else array.sort(xp, z), None, None, dtype)
     weights = xp.astype(array.check_weights(xp, weights, z, f"{name}_weights"), z.dtype)
@@ -304,9 +309,12 @@ def _whole_ranks(n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
     unit = math.lcm(n, m)
     in_x, in_y = unit // n, unit // m
-    ends = np.union1d(np.arange(1, n + 1) * in_x, np.arange(1, m + 1) * in_y)
-    at_x, at_y = (ends - 1) // in_x, (ends - 1) // in_y
-    return np.diff(ends, prepend=0).astype(np.float64), at_x, at_y
+    # Two ascending runs: the stable sort only merges them.
+    ends = np.concatenate([np.arange(1, n + 1) * in_x, np.arange(1, m) * in_y])
+    ends.sort(kind="stable")
+    share = np.diff(ends, prepend=0)
+    ends, share = ends[share > 0], share[share > 0]
+    return share.astype(np.float64), (ends - 1) // in_x, (ends - 1) // in_y
 
 
 def _rights(xp: Any, s: Sorted, lead: tuple[int, ...], dtype: Any) -> Array:

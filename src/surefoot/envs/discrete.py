@@ -80,7 +80,7 @@ def flatten_discrete(env: gym.Env[Any, Any] | str, **kwargs: Any) -> DiscreteEnv
 def tabular_from_gym(env: gym.Env[Any, Any] | str, start: Any = None) -> TabularMDP:
     """The process behind an environment that publishes it as `env.unwrapped.P[s][a]`.
 
-    FrozenLake, Taxi and CliffWalking do; surefoot's own environments give their arrays. Outcomes
+    FrozenLake, Taxi and CliffWalking do; surefoot's own environments have their arrays. Outcomes
     that differ in nothing are merged. A time limit is not part of the process, and is left out.
     """
     inner = (gym.make(env) if isinstance(env, str) else env).unwrapped
@@ -92,7 +92,7 @@ def tabular_from_gym(env: gym.Env[Any, Any] | str, start: Any = None) -> Tabular
     if start is None:
         start = getattr(inner, "initial_state_distrib", None)
         if start is None:
-            raise InputError(f"{inner} has no initial_state_distrib: give start=")
+            raise InputError(f"{inner} has no initial_state_distrib: pass start=")
     num_states = space_size(inner.observation_space, "observation_space")
     num_actions = space_size(inner.action_space, "action_space")
     merged = [[_merge(table[s][a]) for a in range(num_actions)] for s in range(num_states)]

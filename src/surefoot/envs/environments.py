@@ -93,31 +93,28 @@ class TabularEnv(gym.Env[Any, Any]):
         return {"action_mask": np.array(self.mdp.mask[self._state], np.int8)}
 
 
-class CliffWalkEnv(TabularEnv):
+class _CliffEnv(TabularEnv):
+    build: Callable[..., TabularMDP]
+
+    def __init__(
+        self, rows: int = 4, columns: int = 12, render_mode: str | None = None, **options: Any
+    ) -> None:
+        known = tuple(signature(self.build).parameters)
+        for name in options:
+            if name not in known:
+                raise unknown("argument", name, (*known, "render_mode"))
+        super().__init__(
+            self.build(rows, columns, **options), render_mode, CliffGrid(rows, columns)
+        )
+
+
+class CliffWalkEnv(_CliffEnv):
     """`surefoot/CliffWalk-v0`: arguments of `cliff_walk`."""
 
-    def __init__(
-        self, rows: int = 4, columns: int = 12, render_mode: str | None = None, **kwargs: Any
-    ) -> None:
-        mdp = _build(cliff_walk, rows, columns, kwargs)
-        super().__init__(mdp, render_mode, CliffGrid(rows, columns))
+    build = staticmethod(cliff_walk)
 
 
-class RiskyCliffEnv(TabularEnv):
+class RiskyCliffEnv(_CliffEnv):
     """`surefoot/RiskyCliff-v0`: arguments of `risky_cliff`."""
 
-    def __init__(
-        self, rows: int = 4, columns: int = 12, render_mode: str | None = None, **kwargs: Any
-    ) -> None:
-        mdp = _build(risky_cliff, rows, columns, kwargs)
-        super().__init__(mdp, render_mode, CliffGrid(rows, columns))
-
-
-def _build(
-    builder: Callable[..., TabularMDP], rows: int, columns: int, kwargs: dict[str, Any]
-) -> TabularMDP:
-    known = tuple(signature(builder).parameters)
-    for name in kwargs:
-        if name not in known:
-            raise unknown("argument", name, (*known, "render_mode"))
-    return builder(rows, columns, **kwargs)
+    build = staticmethod(risky_cliff)

@@ -9,7 +9,7 @@ probabilities: no verdict on such distributions can be made or hidden by roundin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
@@ -58,25 +58,32 @@ class ReturnLaw(NamedTuple):
 
     def dominates(self, other: ReturnLaw, order: int = 2) -> bool:
         """Second order: `E(t - X)^+ <= E(t - Y)^+` at every t, where X is this law (eq. 1); first
-        order: the same of `P(X <= t)`.
+        order: the same of `P(X <= t)`."""
+        if order not in (1, 2):
+            raise InputError(f"order is {order}: it must be 1 or 2")
+        return all(each[order - 1] <= 0 for each in self._excess(other))
 
-        Both sides bend or jump only at values, so those are all the t to look at; right of them
-        the shortfalls differ by the means.
+    def violation(self, other: ReturnLaw) -> Fraction:
+        """The largest `E(t - X)^+ - E(t - Y)^+`, which is also the largest shortfall of `F^-2`."""
+        worst = max(0, *(shortfall for _, shortfall in self._excess(other)))
+        return Fraction(worst, self.total * other.total * self.unit)
+
+    def _excess(self, other: ReturnLaw) -> Iterator[tuple[int, int]]:
+        """This law's `P(X <= t)` and `E(t - X)^+` less the other's, in whole numbers.
+
+        They jump and bend only at values, so those are all the t to look at; right of them the
+        second stays the difference of the means.
         """
         if self.unit != other.unit:
             raise InputError("the laws count in different units: compare those of one process")
-        if order not in (1, 2):
-            raise InputError(f"order is {order}: it must be 1 or 2")
         jumps = {z: w * other.total for z, w in zip(self.values, self.weights, strict=True)}
         for z, w in zip(other.values, other.weights, strict=True):
             jumps[z] = jumps.get(z, 0) - w * self.total
-        shortfall = below = last = 0  # this law's less the other's, up to t
+        below = shortfall = last = 0
         for t in sorted(jumps):
             shortfall += below * (t - last)
             below, last = below + jumps[t], t
-            if (below if order == 1 else shortfall) > 0:
-                return False
-        return True
+            yield below, shortfall
 
 
 class ExactReturns(NamedTuple):

@@ -17,17 +17,17 @@ import gymnasium as gym
 import numpy as np
 
 from surefoot.envs.making import env_name
-from surefoot.errors import InputError
+from surefoot.errors import InputError, at_least
 
 MODES = ("stop", "retry")
 
 
 @dataclass(frozen=True)
 class FaultPolicy:
-    """What `learn` does when an environment raises, hangs or gives no number.
+    """What `learn` does when an environment raises, hangs or returns no number.
 
     The faulty step is never learned from. With retries left the episode ends there as
-    truncated, the environment is made anew (or reset, if it was given as an object) and the
+    truncated, the environment is made anew (or reset, if it came as an object) and the
     run goes on; without, the run stops with all it had.
     """
 
@@ -37,8 +37,7 @@ class FaultPolicy:
     """Seconds a step or a reset may take; needs POSIX signals and the main thread."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.retries, bool) or not isinstance(self.retries, int) or self.retries < 0:
-            raise InputError(f"retries = {self.retries!r}: it must be a whole number >= 0")
+        at_least(0, retries=self.retries)
         if self.step_timeout is not None and not 0 < self.step_timeout < 1e6:
             raise InputError(f"step_timeout = {self.step_timeout!r}: it must be positive seconds")
 
@@ -48,7 +47,7 @@ def fault_policy(wanted: str | FaultPolicy) -> FaultPolicy:
     if isinstance(wanted, FaultPolicy):
         return wanted
     if wanted not in MODES:
-        raise InputError(f"on_fault = {wanted!r}: give 'stop', 'retry' or a FaultPolicy")
+        raise InputError(f"on_fault = {wanted!r}: use 'stop', 'retry' or a FaultPolicy")
     return FaultPolicy(retries=10 if wanted == "retry" else 0)
 
 

@@ -25,7 +25,7 @@ def separate_env(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
     """Another environment of the same kind."""
     if env.spec is None:
         raise InputError(
-            f"{type(env.unwrapped).__name__} is not registered: give eval_env for evaluation"
+            f"{type(env.unwrapped).__name__} is not registered: pass eval_env for evaluation"
         )
     return gym.make(env.spec)
 
@@ -72,11 +72,11 @@ def env_from_file(about: Mapping[str, Any], path: object) -> gym.Env[Any, Any]:
     """The environment a file names. Only what is registered already: a file imports nothing."""
     recipe = about.get("env")
     if recipe is None:
-        raise InputError(f"{path}: does not say how to make its environment: give env=")
+        raise InputError(f"{path}: does not say how to make its environment: pass env=")
     try:
         name, options, limit = recipe["id"], recipe["kwargs"], recipe["max_episode_steps"]
         if name not in gym.registry or not _plain(options) or not isinstance(options, dict):
-            raise InputError(f"{path}: environment {str(name)[:80]!r} is not registered: give env=")
+            raise InputError(f"{path}: environment {str(name)[:80]!r} is not registered: pass env=")
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
             raise TypeError("max_episode_steps is not a whole number")
         return gym.make(name, max_episode_steps=limit, **options)

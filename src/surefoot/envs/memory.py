@@ -32,13 +32,13 @@ def read_memory(env: gym.Env[Any, Any]) -> tuple[list[Any], Arrays]:
         if state is not None:
             name = type(layer).__name__
             if not isinstance(state, dict):
-                raise RunError(f"{name}.get_state() gave a {type(state).__name__}, not a dict")
+                raise RunError(f"{name}.get_state() returned a {type(state).__name__}, not a dict")
             memory.append({"layer": name, "state": _written(state, arrays, name)})
     return memory, arrays
 
 
 def restore_memory(env: gym.Env[Any, Any], memory: Any, arrays: Arrays, path: object) -> None:
-    """Give each layer back what it carried. The environment has been reset before."""
+    """Set each layer to what it carried. The environment has been reset before."""
     mine = [layer for layer in _layers(env) if _state_of(layer) is not None]
     own = [type(layer).__name__ for layer in mine]
     try:
@@ -49,7 +49,7 @@ def restore_memory(env: gym.Env[Any, Any], memory: Any, arrays: Arrays, path: ob
                 f"environment's layers {', '.join(own) or 'none'} keep one"
             )
         for layer, entry in zip(mine, memory, strict=True):
-            _give_back(layer, _read(entry["state"], arrays))
+            _set_state(layer, _read(entry["state"], arrays))
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(f"{path}: the memory of the environment is damaged ({error})") from None
 
@@ -73,7 +73,7 @@ def _state_of(layer: Any) -> Any:
     return layer.get_state() if speaks else None
 
 
-def _give_back(layer: Any, state: dict[str, Any]) -> None:
+def _set_state(layer: Any, state: dict[str, Any]) -> None:
     if isinstance(layer, NormalizeObservation):
         _run_on(layer.obs_rms, state["running"])
     elif isinstance(layer, NormalizeReward):

@@ -60,16 +60,10 @@ def monte_carlo_returns(
     policy: Any,
     state: Any,
     action: Any = None,
-    *,
-    rollouts: int,
-    horizon: int,
-    gamma: float,
-    key: jax.Array,
+    **options: Any,
 ) -> jax.Array:
-    """The returns of `simulate_returns`, [..., rollouts]."""
-    return simulate_returns(
-        mdp, policy, state, action, rollouts=rollouts, horizon=horizon, gamma=gamma, key=key
-    ).returns
+    """The returns of `simulate_returns`, [..., rollouts]; its options."""
+    return simulate_returns(mdp, policy, state, action, **options).returns
 
 
 @jax.jit

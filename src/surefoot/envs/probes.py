@@ -7,7 +7,7 @@
 | `TwoArms` | action a gives reward 2 a - 1 | -1 and 1 |
 | `TwoSteps` | nothing, then reward 1 | `gamma`, then 1 |
 | `NoisyArms` | action a gives a reward from N(mean_a, std_a) | its mean and deviation |
-| `Fork` | first a fair coin leads to state 1 or 2, then reward 0 or 2 | `gamma (0 or 2)` |
+| `CoinFork` | first a fair coin leads to state 1 or 2, then reward 0 or 2 | `gamma (0 or 2)` |
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class TwoSteps(_Probe):
         return self.FIRST + 1, float(over), over, False, {}
 
 
-class Fork(_Probe):
+class CoinFork(_Probe):
     """A random transition, then a certain reward: all the dispersion comes from the coin."""
 
     def __init__(self) -> None:

@@ -2,17 +2,17 @@
 
 | module        | of the paper                    | module        | shared                       |
 |---------------|---------------------------------|---------------|------------------------------|
-| `figures`     | figures 1 and 2                 | `claims`      | paper, measured, verdict     |
-| `regression`  | 5.1, moments of a mixture       | `experiment`  | the frame of them all        |
+| `figures`     | figures 1 and 2                 | `experiment`  | the frame of them all        |
+| `regression`  | 5.1, moments of a mixture       | `claims`      | paper, measured, verdict     |
 | `ablation`    | appendix, temperature and h     | `mixture`     | data of 5.1 and its ablation |
 | `evaluation`  | 5.2, the returns of a policy    | `fitting`     | particles fitted to samples  |
-| `gym`         | 5.3, control with networks      | `moments`     | probes of dispersion (5.3)   |
-| `gym_choices` | what 5.3 leaves open            |               |                              |
-| `risky_cliff` | 5.4, control under uncertainty  | `improvement` | rules that `theory` checks   |
-| `theory`      | not of it: policy improvement   |               |                              |
+| `gym`         | 5.3, control with networks      | `flows`       | what 5.2 measures            |
+| `gym_choices` | what 5.3 leaves open            | `control`     | tasks and training of 5.3    |
+| `risky_cliff` | 5.4, control under uncertainty  | `moments`     | probes of dispersion (5.3)   |
+| `theory`      | not of it: policy improvement   | `improvement` | rules that `theory` checks   |
 
-Each module has its settings (`RegressionConfig`, ...), its `EXPERIMENT` and its `run`. There
-`figures(results)` gives the figures by name; `caption(kind, name)` is the sentence under one.
+Each module has its settings (`RegressionConfig`, ...), its `EXPERIMENT`, its `run` and its
+`figures(results)`, by name; `caption(kind, name)` is the sentence under one.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ import numpy as np
 
 from surefoot.core import stats
 from surefoot.core.stats import Interval
-from surefoot.errors import InputError
+from surefoot.errors import InputError, at_least
 from surefoot.paper import fitting
-from surefoot.paper.claims import Claim, Verdict
-from surefoot.paper.experiment import Columns, Experiment, Tables, measure_cells
+from surefoot.paper.claims import Claim, Verdict, graded
+from surefoot.paper.experiment import Columns, Experiment, Tables, by_cells
 from surefoot.paper.mixture import draw_trials, paper_mixture
 from surefoot.plots import heatmap, label, new_figure
 
@@ -53,14 +53,13 @@ class AblationConfig:
     """Compute in float64: slower, and the same to the digits shown."""
 
     def __post_init__(self) -> None:
-        if self.trials < 3:
-            raise InputError(f"trials = {self.trials}: the paired tests need at least 3")
-        if self.particles < 2 or self.steps < 1:
-            raise InputError("particles must be at least 2 and steps at least 1")
+        at_least(3, trials=self.trials)  # the paired tests need so many
+        at_least(2, particles=self.particles)
+        at_least(1, steps=self.steps)
         for name in ("temperatures", "step_sizes"):
             values = getattr(self, name)
             if not values or min(values) <= 0 or len(set(values)) < len(values):
-                raise InputError(f"{name} = {values}: give different positive numbers")
+                raise InputError(f"{name} = {values}: they must be different positive numbers")
 
     def cells(self) -> list[AblationCell]:
         return [AblationCell(t, h) for t in (0.0, *self.temperatures) for h in self.step_sizes]
@@ -117,11 +116,7 @@ class AblationResults:
 
     @classmethod
     def read(cls, config: AblationConfig, tables: Tables) -> AblationResults:
-        frames = {cell: tables[cell.name] for cell in config.cells()}
-        return cls(
-            config,
-            {cell: {n: f[n].to_numpy() for n in f.columns} for cell, f in frames.items()},
-        )
+        return cls(config, {cell: tables[cell.name] for cell in config.cells()})
 
     @cached_property
     def cells(self) -> dict[AblationCell, dict[str, Any]]:
@@ -185,7 +180,7 @@ def parameters_claim(results: AblationResults) -> Claim:
         name, where, paper,
         f"The lowest errors are at {best_cells[0]} (first moment) and {best_cells[1]} (second "
         "moment)",
-        "reproduced" if all(equal) else "partly" if any(equal) else "not reproduced",
+        graded(equal),
         f"Absolute errors of the paper's cell against the best cell, paired: equivalent within "
         f"{MARGIN:.0%} of the sampling error in {sum(equal)} of 2 moments",
         intervals,
@@ -208,7 +203,7 @@ def cold_claim(results: AblationResults) -> Claim:
     return Claim(
         name, where, paper,
         "Second moment of the particles minus that of the sample they were fitted to, h = 1",
-        "reproduced" if fits and falls else "partly" if fits or falls else "not reproduced",
+        graded([fits, falls]),
         f"The shift at the lowest temperature lies {'within' if fits else 'outside'} "
         f"{MARGIN:.0%} of the sampling error and is{'' if falls else ' not'} smaller than at the "
         "highest",
@@ -282,14 +277,10 @@ def figures(results: AblationResults) -> dict[str, Figure]:
     return {"ablation": figure}
 
 
-def measure(config: AblationConfig, tables: Tables) -> None:
-    measure_cells(config, tables, config.cells(), compute_cell, "ablation")
-
-
 EXPERIMENT = Experiment(
     "ablation",
     AblationConfig,
-    measure,
+    by_cells(compute_cell, "ablation"),
     AblationResults.read,
     AblationResults.summary,
     verdicts,

@@ -39,7 +39,7 @@ class Claim:
     """In words; the numbers stand in `intervals`."""
     verdict: Verdict
     reason: str = ""
-    """By what rule the verdict fell; must be given unless the claim was reproduced."""
+    """By what rule the verdict fell; only a claim that was reproduced needs none."""
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     """The numbers behind `measured`, by name; an empty name is left out of the tables."""
 
@@ -51,7 +51,7 @@ class Claim:
         if self.verdict not in VERDICTS:
             raise unknown(f"verdict of claim {self.id!r}:", self.verdict, VERDICTS)
         if self.verdict != "reproduced" and not self.reason.strip():
-            raise InputError(f"claim {self.id!r} is {self.verdict}: a reason must be given")
+            raise InputError(f"claim {self.id!r} is {self.verdict}: it needs a reason")
 
     @property
     def evidence(self) -> list[str]:
@@ -84,6 +84,16 @@ class Claim:
             return cls(**values | {"intervals": intervals})
         except (TypeError, KeyError, AttributeError) as error:
             raise InputError(f"not a claim: {values!r}") from error
+
+
+def held(fine: bool, why_not: str, otherwise: Verdict = "not reproduced") -> tuple[Verdict, str]:
+    """Verdict and reason of a claim that a single test decides."""
+    return ("reproduced", "") if fine else (otherwise, why_not)
+
+
+def graded(tests: Sequence[bool]) -> Verdict:
+    """The verdict of a claim with several parts: all, some or none of them hold."""
+    return "reproduced" if all(tests) else "partly" if any(tests) else "not reproduced"
 
 
 def checked(claims: Iterable[Claim]) -> tuple[Claim, ...]:

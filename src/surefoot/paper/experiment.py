@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
+import numpy as np
+
 from surefoot.errors import InputError, RunError
 from surefoot.paper.claims import Claim, read_claims, write_claims
 from surefoot.plots import save_figure
@@ -16,7 +18,6 @@ from surefoot.runs.progress import progress
 from surefoot.training.engines import run_jobs
 
 if TYPE_CHECKING:
-    import polars
     from matplotlib.figure import Figure
 
 ELSEWHERE = ("engine", "address", "workers")
@@ -49,12 +50,14 @@ class Tables:
 
     def __init__(self, run: RunDir) -> None:
         self.run = run
-        self._frames: dict[str, polars.DataFrame] = {}
+        self._read: dict[str, dict[str, np.ndarray]] = {}
 
-    def __getitem__(self, name: str) -> polars.DataFrame:
-        if name not in self._frames:
-            self._frames[name] = self.run.read_table(name)
-        return self._frames[name]
+    def __getitem__(self, name: str) -> dict[str, np.ndarray]:
+        """The columns of a table."""
+        if name not in self._read:
+            frame = self.run.read_table(name)
+            self._read[name] = {column: frame[column].to_numpy() for column in frame.columns}
+        return self._read[name]
 
     def __contains__(self, name: str) -> bool:
         """Whether the table is there and undamaged: what a resumed run need not do again."""
@@ -65,7 +68,7 @@ class Tables:
 
     def write(self, name: str, columns: Columns) -> None:
         self.run.write_table(columns, name)
-        self._frames.pop(name, None)
+        self._read.pop(name, None)
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class Experiment(Generic[Config, Results]):
     seeds: Callable[[Any], list[int]] = lambda config: [config.seed]
 
     def run(self, config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
-        """Run into the directory `out` and give the claims; what is there already is kept."""
+        """Run into the directory `out`, keeping what is there already; returns the claims."""
         settings = plain(config, where="config")
         stored = {name: value for name, value in settings.items() if name not in ELSEWHERE}
         run = RunDir.create(
@@ -117,16 +120,22 @@ class Experiment(Generic[Config, Results]):
         return self.read(self.config_of(run), Tables(run))
 
 
+Compute = Callable[[tuple[Any, Cell]], Mapping[str, Columns] | Stopped]
+
+
+def by_cells(compute: Compute[Any], description: str) -> Callable[[Any, Tables], None]:
+    """How an experiment is measured whose settings say its `cells()`."""
+    return lambda config, tables: measure_cells(
+        config, tables, config.cells(), compute, description
+    )
+
+
 def measure_cells(
-    config: Any,
-    tables: Tables,
-    cells: Sequence[Cell],
-    compute: Callable[[tuple[Any, Cell]], Mapping[str, Columns] | Stopped],
-    description: str,
+    config: Any, tables: Tables, cells: Sequence[Cell], compute: Compute[Cell], description: str
 ) -> None:
     """Each cell that has no table yet, on the engine of the settings (here, if they name none).
 
-    `compute` gives a cell's tables. That of the cell's own name is written last: it marks the
+    `compute` makes a cell's tables. That of the cell's own name is written last: it marks the
     cell as done. Every cell is on disk before the next one is waited for.
     """
     missing = [cell for cell in cells if cell.name not in tables]

@@ -22,7 +22,7 @@ from surefoot.core.particles import (
     mean,
     variance,
 )
-from surefoot.errors import InputError
+from surefoot.errors import at_least
 from surefoot.paper.claims import Claim
 from surefoot.paper.experiment import Experiment, Tables
 from surefoot.plots import curve, dispersion, label, legend, new_figure, styles
@@ -35,7 +35,7 @@ LOOKS = styles(["X", "Y"])
 BIMODAL = np.array([-4.0, -3.0, -2.5, -2.0, 1.0, 2.0, 2.5, 3.0, 3.5, 4.5])
 
 
-class Pair(NamedTuple):
+class DrawnPair(NamedTuple):
     """Two returns of a panel, and what the paper says of such a pair."""
 
     name: str
@@ -46,13 +46,13 @@ class Pair(NamedTuple):
 
 PAIRS = (
     # Every particle of x lies above its partner.
-    Pair("first and second order", np.array([1.5, 2.5, 3.5, 4.5, 6.0, 7.0]),
+    DrawnPair("first and second order", np.array([1.5, 2.5, 3.5, 4.5, 6.0, 7.0]),
          np.array([0.0, 1.5, 2.0, 3.5, 5.0, 6.0]), (True, True)),
     # The CDFs cross; what x gains left of the crossing outweighs what it gives up right of it.
-    Pair("second order only", np.array([2.0, 2.5, 3.0, 3.5, 4.0, 4.5]),
+    DrawnPair("second order only", np.array([2.0, 2.5, 3.0, 3.5, 4.0, 4.5]),
          np.array([0.0, 1.0, 2.5, 3.8, 4.7, 5.5]), (False, True)),
     # x is better on average and worse in its lower tail: tastes differ.
-    Pair("neither", np.array([0.0, 1.5, 4.0, 5.5, 6.5, 7.5]),
+    DrawnPair("neither", np.array([0.0, 1.5, 4.0, 5.5, 6.5, 7.5]),
          np.array([2.0, 2.5, 3.0, 3.5, 4.0, 4.5]), (False, False)),
 )  # fmt: skip
 
@@ -69,8 +69,7 @@ class FiguresConfig:
     """Particles of each random set."""
 
     def __post_init__(self) -> None:
-        if self.trials < 2 or self.particles < 2:
-            raise InputError("trials and particles must be at least 2")
+        at_least(2, trials=self.trials, particles=self.particles)
 
 
 # --- the checks --------------------------------------------------------------------------
@@ -82,8 +81,7 @@ def measure(config: FiguresConfig, tables: Tables) -> None:
 
 
 def read(_: FiguresConfig, tables: Tables) -> dict[str, np.ndarray]:
-    table = tables["results"]
-    return {name: table[name].to_numpy() for name in table.columns}
+    return tables["results"]
 
 
 def summary(table: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -212,7 +210,7 @@ def draw_comparisons() -> Figure:
     return figure
 
 
-def _cdf_panel(ax: Any, pair: Pair) -> None:
+def _cdf_panel(ax: Any, pair: DrawnPair) -> None:
     every = np.sort(np.concatenate([pair.x, pair.y]))
     at = np.concatenate([[every[0] - 1], every, [every[-1] + 1]])
     cdf = {
@@ -230,7 +228,7 @@ def _cdf_panel(ax: Any, pair: Pair) -> None:
     ax.set_ylim(-0.02, 1.05)
 
 
-def _quantile_panel(ax: Any, pair: Pair) -> None:
+def _quantile_panel(ax: Any, pair: DrawnPair) -> None:
     tau = np.linspace(0, 1, len(pair.x) + 1)  # both curves are linear in between
     for z, name in ((pair.x, "X"), (pair.y, "Y")):
         text = rf"$F^{{-2}}_{name}$"

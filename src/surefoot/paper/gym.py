@@ -10,53 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surefoot.agents.neural import NeuralConfig
 from surefoot.core.stats import equivalence, interquartile_mean, iqm_interval, mean_interval, welch
-from surefoot.errors import InputError, unknown
+from surefoot.errors import InputError, at_least
 from surefoot.paper.claims import Claim, Verdict
+from surefoot.paper.control import LOSSES, TASKS, Curves, GymTask, check_tasks, train_missing
 from surefoot.paper.experiment import Experiment, Tables
-from surefoot.paper.moments import CONTENDERS, measure_all
-from surefoot.plots import label, legend, legend_below, new_figure, style, styles
-from surefoot.plots.styles import GREY
-from surefoot.runs.progress import progress
+from surefoot.paper.moments import (
+    Moments,
+    draw_moments,
+    measure_moments,
+    moments_claim,
+    read_moments,
+)
+from surefoot.plots import label, legend, new_figure, style
 from surefoot.training.train import Training
-from surefoot.training.trials import run_trials
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LOSSES = ("qr", "wgf")
 FLOOR = 0.05  # share of the way to solved below which nothing was learned
-PARTS = {"arms": "reward noise (arms)", "fork": "noise behind a fork"}  # of the moments
-
-
-class GymTask(NamedTuple):
-    """An environment, and the returns that count as nothing learned and as solved."""
-
-    env_id: str
-    poor: float
-    solved: float
-    compiled: bool
-
-
-TASKS = {
-    "mountain-car": GymTask("MountainCar-v0", -200.0, -110.0, True),
-    "cart-pole": GymTask("CartPole-v1", 22.0, 475.0, True),
-    "lunar-lander": GymTask("LunarLander-v3", -180.0, 200.0, False),
-}
-
-
-def check_tasks(tasks: tuple[str, ...], steps: tuple[int, ...]) -> None:
-    """Known tasks, with a training length for each."""
-    for task in tasks:
-        if task not in TASKS:
-            raise unknown("task", task, TASKS)
-    if not tasks or len(steps) != len(tasks):
-        raise InputError(f"steps = {steps}: give one number for each of {tasks}")
 
 
 @dataclass(frozen=True)
@@ -99,12 +76,12 @@ class GymConfig:
 
     def __post_init__(self) -> None:
         check_tasks(self.tasks, self.steps)
-        if min(self.trials, self.solving_trials) < 3:
-            raise InputError("trials, solving_trials: the tests need at least 3")
-        if self.evaluations < 5 or min(self.steps) < self.evaluations:
-            raise InputError("evaluations: at least 5, and no more than steps")
-        if self.margin <= 0 or self.moments < 0 or self.workers < 0:
-            raise InputError("margin must be positive; moments and workers not negative")
+        at_least(3, trials=self.trials, solving_trials=self.solving_trials)  # for the tests
+        at_least(5, evaluations=self.evaluations)
+        at_least(self.evaluations, steps=min(self.steps))
+        at_least(0, moments=self.moments, workers=self.workers)
+        if self.margin <= 0:
+            raise InputError(f"margin = {self.margin}: it must be positive")
 
 
 # Settings under which a task is solved that the paper's do not solve, as far as they differ: for
@@ -140,7 +117,6 @@ def seeds_of(config: GymConfig) -> list[int]:
 
 
 def make_trials(config: GymConfig, task: str, steps: int, solving: bool) -> list[Training]:
-    about = TASKS[task]
     own: dict[str, Any] = {
         "particles": config.particles, "target_period": config.target_period,
         "step_size": config.step_size, "explore": config.explore,
@@ -150,11 +126,10 @@ def make_trials(config: GymConfig, task: str, steps: int, solving: bool) -> list
         own |= SOLVING[task] | {"explore_start": 1.0, "explore_steps": int(EXPLORING * steps)}
         if "learning_rate_end" in own:
             own["learning_rate_steps"] = steps
-    every = steps // config.evaluations
     return [
-        Training(
-            about.env_id, NeuralConfig(loss=loss, **own), every * config.evaluations,
-            config.seed + k, config.compiled and about.compiled, eval_every=every,
+        TASKS[task].training(
+            NeuralConfig(loss=loss, **own), steps, config.evaluations, config.seed + k,
+            config.compiled,
         )
         for loss in LOSSES
         for k in range(count_trials(config, task, solving))
@@ -171,7 +146,7 @@ def measure(config: GymConfig, tables: Tables) -> None:
         if config.solving and not solved_by(read_curves(config, tables, task, False), task):
             train(config, tables, task, solving=True)
     if config.moments and "moments" not in tables:
-        tables.write("moments", _moments(config))
+        tables.write("moments", measure_moments(config.moments, config.workers))
 
 
 def _setup(config: GymConfig, task: str, solving: bool) -> dict[str, Training]:
@@ -183,57 +158,18 @@ def _setup(config: GymConfig, task: str, solving: bool) -> dict[str, Training]:
 
 
 def train(config: GymConfig, tables: Tables, task: str, solving: bool) -> None:
-    """One row per evaluation of each trial; a trial is on disk as soon as it is done."""
-    missing = {n: t for n, t in _setup(config, task, solving).items() if n not in tables}
-    names = list(missing)
-    for k, result in run_trials(
-        list(missing.values()),
-        workers=config.workers or None,
-        description=f"{task}-exploring" if solving else task,
-    ):
-        size = len(result.steps)
-        columns = {
-            "loss": [result.training.config.loss] * size,
-            "seed": [result.training.seed] * size,
-            "step": [int(step) for step in result.steps],
-            "return": [float(returns.mean()) for returns in result.returns],
-        }
-        tables.write(names[k], columns)
-
-
-def _moments(config: GymConfig) -> dict[str, list[Any]]:
-    with progress(len(CONTENDERS) * config.moments, "second moments", "agents") as bar:
-        rows = []
-        for row in measure_all(list(CONTENDERS), config.moments, workers=config.workers or None):
-            rows.append(row)
-            bar.advance()
-    rows.sort(key=lambda row: (list(CONTENDERS).index(row.name), row.seed))
-    names = ("name", "seed", "arms", "fork", "mean_error")
-    return {name: [getattr(row, name) for row in rows] for name in names}
+    description = f"{task}-exploring" if solving else task
+    train_missing(_setup(config, task, solving), tables, config.workers, description)
 
 
 # --- results -----------------------------------------------------------------------------
 
 
-class Curves(NamedTuple):
-    """The evaluations of one loss on one task."""
-
-    steps: np.ndarray  # [E]
-    returns: np.ndarray  # [trials, E]
-
-    @property
-    def scores(self) -> np.ndarray:
-        """Mean return over the last fifth of the evaluations, one per trial."""
-        return self.returns[:, -max(1, self.returns.shape[1] // 5) :].mean(axis=1)
-
-
 def read_curves(config: GymConfig, tables: Tables, task: str, solving: bool) -> dict[str, Curves]:
-    own: dict[str, list[Any]] = {loss: [] for loss in LOSSES}
-    for name, trial in _setup(config, task, solving).items():
-        own[trial.config.loss].append(tables[name].sort("step"))
+    trials = _setup(config, task, solving)
     return {
-        loss: Curves(frames[0]["step"].to_numpy(), np.stack([f["return"] for f in frames]))
-        for loss, frames in own.items()
+        loss: Curves.read(tables, [name for name, t in trials.items() if t.config.loss == loss])
+        for loss in LOSSES
     }
 
 
@@ -246,8 +182,8 @@ class GymResults:
     config: GymConfig
     curves: Mapping[str, Mapping[str, Curves]]
     """By task, `-exploring` at its end where the settings are made for it, and by loss."""
-    moments: Mapping[str, Mapping[str, np.ndarray]]
-    """By loss and part, one value per seed; empty where they were left out."""
+    moments: Moments
+    """Empty where they were left out."""
 
     @classmethod
     def read(cls, config: GymConfig, tables: Tables) -> GymResults:
@@ -256,12 +192,7 @@ class GymResults:
             curves[task] = read_curves(config, tables, task, solving=False)
             if config.solving and not solved_by(curves[task], task):
                 curves[f"{task}-exploring"] = read_curves(config, tables, task, solving=True)
-        moments = {}
-        if config.moments:
-            table = tables["moments"]
-            for name in CONTENDERS:
-                rows = table.filter(table["name"] == name)
-                moments[name] = {part: rows[part].to_numpy() for part in (*PARTS, "mean_error")}
+        moments = read_moments(tables["moments"]) if config.moments else {}
         return cls(config, curves, moments)
 
     def summary(self) -> dict[str, Any]:
@@ -284,7 +215,7 @@ def verdicts(results: GymResults) -> list[Claim]:
               made_for_it=name.endswith("-exploring"))[0]
         for name, curves in results.curves.items()
     ]  # fmt: skip
-    return claims + ([moments_claim(results)] if results.moments else [])
+    return claims + ([moments_claim(results.moments)] if results.moments else [])
 
 
 def judge(
@@ -335,38 +266,18 @@ def judge(
     return claim, facts
 
 
-def moments_claim(results: GymResults) -> Claim:
-    """Not a claim of the paper: what its loss cannot learn, and the remedy."""
-    means = {n: [parts[part].mean() for part in PARTS] for n, parts in results.moments.items()}
-    learned = [name for name, shares in means.items() if min(shares) > 0.7]
-    blind = [name for name, shares in means.items() if max(shares) < 0.3]
-    return Claim(
-        id="gym/second-moment",
-        section="5.3",
-        paper="Two accurate moments are what the dominance policy needs (section 5.1).",
-        measured=f"Learned dispersion: {', '.join(learned)}. Blind to it: {', '.join(blind)}.",
-        verdict="not testable",
-        reason="not claimed for networks; measured as learned over true standard deviation",
-        intervals={
-            f"{name}: fork": mean_interval(parts["fork"])
-            for name, parts in results.moments.items()
-            if results.config.moments > 1
-        },
-    )
-
-
 # --- figures -----------------------------------------------------------------------------
 
 
 def figures(results: GymResults) -> dict[str, Figure]:
     drawn = {"returns": draw_returns(results), "scores": draw_scores(results)}
-    return drawn | ({"second-moments": draw_moments(results)} if results.moments else {})
+    return drawn | ({"second-moments": draw_moments(results.moments)} if results.moments else {})
 
 
-def _solved(name: str) -> tuple[str, float]:
-    """The title of a task's panel, and the return that counts as solved."""
+def _task(name: str) -> tuple[str, GymTask]:
+    """The title of a task's panel, and the task."""
     task = TASKS[name.removesuffix("-exploring")]
-    return task.env_id + (", made for the task" if "exploring" in name else ""), task.solved
+    return task.env_id + (", made for the task" if "exploring" in name else ""), task
 
 
 def draw_returns(results: GymResults) -> Figure:
@@ -388,8 +299,8 @@ def draw_returns(results: GymResults) -> Figure:
                 own.steps, middle, color=look.color, linestyle=look.linestyle, linewidth=2.4,
                 marker=look.marker, markevery=4, label=loss.upper(),
             )  # fmt: skip
-        title, solved = _solved(name)
-        ax.axhline(solved, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)))
+        title, task = _task(name)
+        task.mark(ax, across=True)
         label(ax, title, "environment steps")
         legend(ax)
     for ax in np.ravel(axes)[::columns]:
@@ -401,11 +312,11 @@ def draw_scores(results: GymResults) -> Figure:
     count = len(results.curves)
     figure, axes = new_figure(1, count, size=(3.6 * count, 2.6))
     for ax, (name, curves) in zip(np.ravel(axes), results.curves.items(), strict=True):
-        title, solved = _solved(name)
+        title, task = _task(name)
         for row, (loss, own) in enumerate(curves.items()):
             look = style(loss)
             ax.plot(own.scores, np.full(len(own.scores), row), look.marker, color=look.color)
-        ax.axvline(solved, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)))
+        task.mark(ax)
         ax.set_yticks(range(len(curves)), [loss.upper() for loss in curves])
         ax.set_ylim(len(curves) - 0.5, -0.5)
         ax.set_title(title, fontsize=9)
@@ -413,29 +324,7 @@ def draw_scores(results: GymResults) -> Figure:
     return figure
 
 
-def draw_moments(results: GymResults) -> Figure:
-    figure, ax = new_figure(size=(7.5, 1.4 + 0.45 * len(results.moments)))
-    looks, names = styles(PARTS.values()), list(results.moments)
-    for i, (part, text) in enumerate(PARTS.items()):
-        values = [results.moments[name][part].mean() for name in names]
-        ax.barh(np.arange(len(names)) + (i - 0.5) * 0.38, values, 0.36, color=looks[text].color,
-                label=text)  # fmt: skip
-    ax.axvline(1.0, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)))
-    ax.set_yticks(range(len(names)), names)
-    ax.invert_yaxis()
-    label(ax, x="learned over true standard deviation (dotted: right)")
-    legend_below(figure, ax)
-    return figure
-
-
 EXPERIMENT = Experiment(
-    "gym",
-    GymConfig,
-    measure,
-    GymResults.read,
-    GymResults.summary,
-    verdicts,
-    figures,
-    seeds_of,
+    "gym", GymConfig, measure, GymResults.read, GymResults.summary, verdicts, figures, seeds_of
 )
 run = EXPERIMENT.run

@@ -17,14 +17,12 @@ import numpy as np
 
 from surefoot.agents.neural import NeuralConfig
 from surefoot.core.stats import mean_interval
-from surefoot.errors import InputError
+from surefoot.errors import InputError, at_least
 from surefoot.paper.claims import Claim
+from surefoot.paper.control import LOSSES, TASKS, Curves, check_tasks, train_missing
 from surefoot.paper.experiment import Experiment, Tables
-from surefoot.paper.gym import TASKS, check_tasks
 from surefoot.plots import label, legend, new_figure, style
-from surefoot.plots.styles import GREY
 from surefoot.training.train import Training
-from surefoot.training.trials import run_trials
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,8 +74,8 @@ class GymChoicesConfig:
 
     def __post_init__(self) -> None:
         check_tasks(self.tasks, self.steps)
-        if self.trials < 2 or min(self.steps) < EVALUATIONS:
-            raise InputError(f"trials: at least 2; steps: at least {EVALUATIONS}")
+        at_least(2, trials=self.trials)
+        at_least(EVALUATIONS, steps=min(self.steps))
         if not (self.target_periods and self.step_sizes and self.max_grad_norms):
             raise InputError("target_periods, step_sizes, max_grad_norms: at least one of each")
 
@@ -86,7 +84,7 @@ class GymChoicesConfig:
             "wgf", self.target_periods[0], self.step_sizes[0], self.max_grad_norms[0]
         )
         points = []
-        for loss in ("qr", "wgf"):
+        for loss in LOSSES:
             own = chosen._replace(loss=loss)
             points += [own._replace(target_period=period) for period in self.target_periods]
             points += [own._replace(target_period=1, target_mix=mix) for mix in self.averages]
@@ -98,30 +96,24 @@ class GymChoicesConfig:
 
 
 def measure(config: GymChoicesConfig, tables: Tables) -> None:
-    """Train every point; a resumed run keeps the tasks that are done."""
-    for task, steps in zip(config.tasks, config.steps, strict=True):
-        if task not in tables:
-            tables.write(task, _train(config, task, steps))
+    for task in config.tasks:
+        train_missing(_trainings(config, task), tables, config.workers, task)
 
 
-def _train(config: GymChoicesConfig, task: str, steps: int) -> dict[str, Any]:
-    about, every = TASKS[task], steps // EVALUATIONS
-    trials = [
-        Training(
-            about.env_id, NeuralConfig(particles=2, **setting._asdict()), every * EVALUATIONS,
-            config.seed + k, about.compiled, eval_every=every,
+def _trainings(config: GymChoicesConfig, task: str) -> dict[str, Training]:
+    """Of every point and seed, by the names of their tables."""
+    steps = dict(zip(config.tasks, config.steps, strict=True))[task]
+    return {
+        f"{task}.{i}-{seed}": TASKS[task].training(
+            NeuralConfig(particles=2, **setting._asdict()), steps, EVALUATIONS, seed
         )
-        for setting in config.settings()
-        for k in range(config.trials)
-    ]  # fmt: skip
-    results = dict(run_trials(trials, workers=config.workers or None, description=f"{task}"))
-    rows = [
-        (i // config.trials, results[i].training.seed, int(step), float(returns.mean()))
-        for i in range(len(trials))
-        for step, returns in zip(results[i].steps, results[i].returns, strict=True)
-    ]
-    names = ("setting", "seed", "step", "return")
-    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        for i, setting in enumerate(config.settings())
+        for seed in seeds_of(config)
+    }
+
+
+def seeds_of(config: GymChoicesConfig) -> list[int]:
+    return list(range(config.seed, config.seed + config.trials))
 
 
 Scores = Mapping[str, Mapping[GymSetting, np.ndarray]]
@@ -131,14 +123,13 @@ run, and of the full run."""
 
 def read(config: GymChoicesConfig, tables: Tables) -> Scores:
     scores: dict[str, dict[GymSetting, np.ndarray]] = {}
-    half, fifth = EVALUATIONS // 2, EVALUATIONS // 5
+    half, tenth = EVALUATIONS // 2, EVALUATIONS // 10
     for task in config.tasks:
-        table, scores[task] = tables[task], {}
+        names, scores[task] = list(_trainings(config, task)), {}
         for i, setting in enumerate(config.settings()):
-            own = table.filter(table["setting"] == i).sort("seed", "step")
-            curves = own["return"].to_numpy().reshape(config.trials, EVALUATIONS)
-            parts = curves[:, half - fifth // 2 : half], curves[:, -fifth:]
-            scores[task][setting] = np.stack([part.mean(axis=1) for part in parts], axis=1)
+            curves = Curves.read(tables, names[i * config.trials : (i + 1) * config.trials])
+            early = curves.returns[:, half - tenth : half].mean(axis=1)
+            scores[task][setting] = np.stack([early, curves.scores], axis=1)
     return scores
 
 
@@ -161,7 +152,7 @@ def _claim(task: str, scores: Mapping[GymSetting, np.ndarray]) -> Claim:
         loss: max(
             (s for s in scores if s.loss == loss), key=lambda s: float(scores[s][:, 1].mean())
         )
-        for loss in ("qr", "wgf")
+        for loss in LOSSES
     }
     return Claim(
         id=f"gym-choices/{task}",
@@ -192,7 +183,7 @@ def figures(scores: Scores) -> dict[str, Figure]:
             name = None if setting.loss in named else setting.loss.upper()
             ax.plot(values[:, 1], at, look.marker, color=look.color, label=name)
             named.add(setting.loss)
-        ax.axvline(TASKS[task].solved, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)))
+        TASKS[task].mark(ax)
         label(ax, TASKS[task].env_id, "return (dotted: solved)")
     first = np.ravel(axes)[0]
     first.set_yticks(range(len(settings)), [f"{s.loss}, {s.label}" for s in settings])
@@ -202,13 +193,6 @@ def figures(scores: Scores) -> dict[str, Figure]:
 
 
 EXPERIMENT = Experiment(
-    "gym-choices",
-    GymChoicesConfig,
-    measure,
-    read,
-    summary,
-    verdicts,
-    figures,
-    lambda config: list(range(config.seed, config.seed + config.trials)),
+    "gym-choices", GymChoicesConfig, measure, read, summary, verdicts, figures, seeds_of
 )
 run = EXPERIMENT.run

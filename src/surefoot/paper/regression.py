@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surefoot.errors import InputError
-from surefoot.paper.experiment import Columns, Experiment, Tables, measure_cells
+from surefoot.errors import InputError, at_least
+from surefoot.paper.experiment import Columns, Experiment, by_cells
 from surefoot.paper.fitting import Fit, fit_flow, fit_quantiles, moments
 from surefoot.paper.mixture import Mixture, SampledTrials, draw_trials, paper_mixture
 from surefoot.paper.regression_results import RegressionResults, figures, verdicts
@@ -51,12 +51,11 @@ class RegressionConfig:
     sampling standard error of the moment at that sample size."""
 
     def __post_init__(self) -> None:
-        if self.trials < 3:
-            raise InputError(f"trials = {self.trials}: the paired tests need at least 3")
+        at_least(3, trials=self.trials)  # the paired tests need so many
         if not self.particles or min(self.particles) < 2:
-            raise InputError(f"particles = {self.particles}: give numbers from 2 on")
+            raise InputError(f"particles = {self.particles}: they must be numbers from 2 on")
         if not self.components:
-            raise InputError("components: give at least one reading of the mixture")
+            raise InputError("components: name at least one reading of the mixture")
         if self.narrow < 0 or self.margin <= 0:
             raise InputError("narrow must not be negative and margin must be positive")
 
@@ -128,20 +127,14 @@ def _columns(method: str, trials: SampledTrials, fitted: Fit) -> dict[str, np.nd
         **{f"truth_{k + 1}": trials.truth[:, k] for k in range(2)},
         "range": np.ptp(trials.target_z, axis=-1).astype(np.float64),
         "distance_left": fitted.distance_left.astype(np.float64),
-        **{
-            name: getattr(fitted, name) for name in ("converged", "steps", "iterations", "unsolved")
-        },
+        **{n: getattr(fitted, n) for n in ("converged", "steps", "iterations", "unsolved")},
     }
-
-
-def measure(config: RegressionConfig, tables: Tables) -> None:
-    measure_cells(config, tables, config.cells(), compute_cell, "regression")
 
 
 EXPERIMENT = Experiment(
     "regression",
     RegressionConfig,
-    measure,
+    by_cells(compute_cell, "regression"),
     RegressionResults.read,
     RegressionResults.summary,
     verdicts,

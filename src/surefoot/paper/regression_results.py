@@ -49,9 +49,8 @@ class RegressionResults:
         for cell in config.cells():
             table = tables[cell.name]
             fits[cell.reading.name, cell.particles] = {
-                method: {name: part[name].to_numpy() for name in table.columns}
-                for method in table["method"].unique(maintain_order=True)
-                for part in [table.filter(table["method"] == method).sort("trial")]
+                method: {name: column[table["method"] == method] for name, column in table.items()}
+                for method in dict.fromkeys(table["method"])
             }
         return cls(config, fits)
 

@@ -134,8 +134,7 @@ def _decided(returns: ExactReturns) -> dict[str, int]:
 
 
 def read(_: TheoryConfig, tables: Tables) -> Columns:
-    table = tables["results"]
-    return {name: table[name].to_numpy() for name in table.columns}
+    return tables["results"]
 
 
 def levels_of(table: Columns) -> list[float]:

@@ -40,7 +40,7 @@ RC = {
     "lines.linewidth": 1.8,
     "lines.markersize": 6,
     "hatch.linewidth": 0.8,
-    "svg.hashsalt": "surefoot",  # equal figures give equal bytes
+    "svg.hashsalt": "surefoot",  # equal figures make equal bytes
     "svg.fonttype": "path",
 }
 
@@ -55,7 +55,7 @@ def new_figure(
 ) -> tuple[Figure, Any]:
     """A figure in the house style and its axes: one, or an array `[rows, columns]`.
 
-    `size` is in inches, 5 x 3.6 a panel when not given; further arguments go to
+    `size` is in inches, 5 x 3.6 a panel by default; further arguments go to
     `Figure.subplots` (`sharex`, `width_ratios`, ...).
     """
     mpl = matplotlib()
@@ -101,7 +101,7 @@ def legend_below(
 def svg(figure: Figure) -> str:
     """The figure as one `<svg>` element on white, ready to stand in an HTML page.
 
-    The same figure gives the same text on any day. Coordinates are rounded to a hundredth of a
+    The same figure makes the same text on any day. Coordinates are rounded to a hundredth of a
     point, and what only an editor would read (comments, metadata, names of groups) is left out.
     """
     buffer = io.StringIO()
@@ -124,11 +124,11 @@ def _rounded(match: re.Match[str]) -> str:
     return " ".join(text.split())
 
 
-def render(figure: Figure, dpi: int = 150) -> tuple[bytes, bytes]:
-    """The figure as PNG and SVG files; the same figure gives the same bytes on any day."""
+def render(figure: Figure) -> tuple[bytes, bytes]:
+    """The figure as PNG and SVG files; the same figure makes the same bytes on any day."""
     png = io.BytesIO()
     with matplotlib().rc_context(RC):
-        figure.savefig(png, format="png", dpi=dpi, metadata={"Software": "surefoot"})
+        figure.savefig(png, format="png", dpi=150, metadata={"Software": "surefoot"})
     return png.getvalue(), svg(figure).encode()
 
 
@@ -138,9 +138,9 @@ class FigureStore(Protocol):
     def write_figure(self, name: str, png: bytes, svg: bytes) -> Path: ...
 
 
-def save_figure(figure: Figure, run: FigureStore, name: str, dpi: int = 150) -> Path:
-    """Store the figure as figures/NAME.png and .svg of the run; gives the PNG's path."""
-    return run.write_figure(name, *render(figure, dpi))
+def save_figure(figure: Figure, run: FigureStore, name: str) -> Path:
+    """Store the figure as figures/NAME.png and .svg of the run; returns the path of the PNG."""
+    return run.write_figure(name, *render(figure))
 
 
 def matplotlib() -> Any:

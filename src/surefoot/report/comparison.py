@@ -1,4 +1,4 @@
-"""A comparison on a page: which columns are left, what the sample supports, pair by pair."""
+"""A comparison on a page: which columns are left, a matrix of verdicts, pair by pair."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from surefoot.comparison.words import ORDER_TITLES
+from surefoot.comparison.words import MANY, ORDER_TITLES, YEAR_HEADER, ratio, share
 from surefoot.errors import InputError
-from surefoot.report.page import Badge, Cell, DataTable, Figure, Note, Part, Section
+from surefoot.report.page import Badge, DataTable, Figure, Note, Part, Section
 from surefoot.report.stored import Stored, drawn_uri
 
 SETS = {
     "dominates every other in the sample": "dominant",
-    "established": "established_dominant",
+    "established over every other": "established_dominant",
     "dominated by none in the sample": "efficient",
 }
 RELATIONS = {
@@ -28,21 +28,15 @@ WORDS = {
     "contradicted": "bad",
     "cannot tell": "none",
 }
+MOST_PAIRS = 300  # rows of a table that anyone reads
 
 
 def file_section(path: Path) -> Section:
     """A file of returns, compared here and now."""
     from surefoot.comparison import compare, read_returns
-    from surefoot.plots import draw_comparison
 
     result = compare(read_returns(path), source=path.name)
-    figure = draw_comparison(
-        result.returns,
-        dominant=result.dominant(),
-        established=result.dominant(established=True),
-        efficient=result.efficient(),
-    )
-    drawn = Figure("comparison", "Distributions compared", drawn_uri(figure))
+    drawn = Figure("comparison", "Distributions compared", drawn_uri(result.figure()))
     return Section(f"Comparison of {path.name}", (*_parts(result.to_dict(), [drawn]),))
 
 
@@ -58,18 +52,51 @@ def comparison_parts(stored: Stored, figures: list[Part]) -> list[Part]:
 def _parts(content: Mapping[str, Any], figures: list[Any]) -> list[Part]:
     parts: list[Part] = [_choice(content)]
     parts += [Note(f"{note}.", "warning") for note in content["notes"]]
+    parts += verdict_parts(content)
     parts += [*figures, _summaries(content)]
-    parts += [_pairs(content, order) for order in (2, 1)]
-    return [*parts, Note(_method(content), "quiet")]
+    if any(s.get("annual") for s in content["summaries"]):
+        parts.append(_years(content))
+    parts.append(_pairs(content))
+    return [*parts, *(Note(f"{_sentence(note)}.", "quiet") for note in content.get("reading", ())),
+            Note(_method(content), "quiet")]  # fmt: skip
+
+
+def verdict_parts(content: Mapping[str, Any]) -> list[Part]:
+    """One matrix for each order, where it can be read."""
+    if len(content["summaries"]) > MANY:
+        return []
+    return [_matrix(content, order) for order in (2, 1)]
 
 
 def _choice(content: Mapping[str, Any]) -> DataTable:
     rows = []
     for order in (2, 1):
-        sets = content["orders"][str(order)]
-        cells = [", ".join(sets[name]) or "none" for name in SETS.values()]
+        chosen = content["orders"][str(order)]
+        cells = [", ".join(chosen[name]) or "none" for name in SETS.values()]
         rows.append((ORDER_TITLES[order], *cells))
     return DataTable(("order", *SETS), tuple(rows), "Which columns are left to choose from")
+
+
+def _matrix(content: Mapping[str, Any], order: int) -> DataTable:
+    """What is known of each row over each column, with the two p-values."""
+    names = [str(s["name"]) for s in content["summaries"]]
+    cells = {(v["a"], v["b"]): _badge(v) for v in content["verdicts"] if v["order"] == order}
+    rows = tuple((a, *(cells.get((a, b), "") for b in names)) for a in names)
+    title, who = ORDER_TITLES[order].removesuffix(")").split(" (")
+    return DataTable(
+        ("row over column", *names),
+        rows,
+        f"{title}: does the row dominate the column?",
+        f"{_sentence(who)}. Below each word: p of dominance / p of non-dominance, corrected; a "
+        "star where dominance is rejected without the correction.",
+        "matrix",
+    )
+
+
+def _badge(v: Mapping[str, Any]) -> Badge:
+    star = "*" if v["test"]["dominance_p"] <= v["level"] < v["dominance_p"] else ""
+    numbers = f"{v['dominance_p']:.3g}{star} / {v['nondominance_p']:.3g}"
+    return Badge(str(v["word"]), WORDS[v["word"]], numbers)
 
 
 def _summaries(content: Mapping[str, Any]) -> DataTable:
@@ -84,24 +111,42 @@ def _summaries(content: Mapping[str, Any]) -> DataTable:
                  "numbers")  # fmt: skip
 
 
-def _pairs(content: Mapping[str, Any], order: int) -> DataTable:
-    header = ["a", "b", "in the sample", "a over b", "p of dominance", "p of non-dominance"]
-    header += ["shortfall", "almost-SSD ratio"] if order == 2 else []
+def _years(content: Mapping[str, Any]) -> DataTable:
     rows = []
-    for v in content["verdicts"]:
-        if v["order"] != order:
-            continue
-        shown = RELATIONS.get(v["relation"], v["relation"])
-        cells: list[Cell] = [str(v["a"]), str(v["b"]), str(shown)]
-        cells.append(Badge(str(v["word"]), WORDS[v["word"]]))
-        cells += [f"{v['dominance_p']:.3g}", f"{v['nondominance_p']:.3g}"]
-        if order == 2:
-            cells += [f"{v['violation']:.4g}", f"{v['almost_ratio']:.3g}"]
-        rows.append(tuple(cells))
-    title, caption = ORDER_TITLES[order].removesuffix(")").split(" (")
-    return DataTable(
-        tuple(header), tuple(rows), f"Pair by pair: {title.lower()}", f"{caption.capitalize()}."
-    )
+    for s in content["summaries"]:
+        if s.get("annual"):
+            y = s["annual"]
+            shares = (share(y[name]) for name in ("growth", "volatility", "max_drawdown"))
+            growth, volatility, drawdown = shares
+            ratios = (ratio(y["sharpe"]), ratio(y["sortino"]))
+            rows.append((str(s["name"]), growth, volatility, *ratios, drawdown,
+                         f"{y['rows_per_year']:.4g}"))  # fmt: skip
+    header = ("column", *YEAR_HEADER[1:], "rows a year")
+    caption = "The return is compound; no riskless rate is taken off; drawdown of compound wealth."
+    return DataTable(header, tuple(rows), "A year of each column", caption, "numbers")
+
+
+def _pairs(content: Mapping[str, Any]) -> DataTable:
+    """What the samples themselves show, each pair once, seen from the column that comes first."""
+    place = {s["name"]: i for i, s in enumerate(content["summaries"])}
+    of = {(v["a"], v["b"], v["order"]): v for v in content["verdicts"]}
+    pairs = [(a, b) for a, b, order in of if order == 2 and place[a] < place[b]]
+    rows = []
+    for a, b in pairs[:MOST_PAIRS]:
+        second, back, first = of[a, b, 2], of[b, a, 2], of[a, b, 1]
+        shown = (RELATIONS.get(v["relation"], v["relation"]) for v in (second, first))
+        numbers = (second["violation"], back["violation"], second["almost_ratio"])
+        rows.append((str(a), str(b), *map(str, shown), *(f"{x:.4g}" for x in numbers)))
+    header = ("a", "b", "second order", "first order", "shortfall of a", "shortfall of b",
+              "almost-SSD ratio of a")  # fmt: skip
+    caption = "A shortfall is the largest by which a column's F⁻² lies below the other's. "
+    if len(pairs) > MOST_PAIRS:
+        caption += f"The first {MOST_PAIRS:,} pairs; comparison.md has them all."
+    return DataTable(header, tuple(rows), "In the sample, pair by pair", caption.strip())
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _method(content: Mapping[str, Any]) -> str:

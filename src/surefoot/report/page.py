@@ -39,6 +39,8 @@ class Badge:
 
     text: str
     tone: str
+    detail: str = ""
+    """A line below it."""
 
     @property
     def sign(self) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 
 from surefoot.errors import InputError
 from surefoot.runs.directory import RunDir
-from surefoot.runs.files import read_bytes, read_json
+from surefoot.runs.files import read_bytes, read_json_object
 
 
 def _words(text: str) -> frozenset[str]:
@@ -68,10 +68,7 @@ class Stored:
 
     def json(self, name: str) -> dict[str, Any]:
         """A JSON object; an empty one where there is no such file."""
-        content = read_json(self.file(name)) if self.has(name) else {}
-        if not isinstance(content, dict):
-            raise InputError(f"{self.path / name}: does not hold a JSON object")
-        return content
+        return read_json_object(self.file(name)) if self.has(name) else {}
 
     def columns(self, name: str) -> dict[str, np.ndarray]:
         """A CSV table of numbers; a last row that is still being written is left out."""

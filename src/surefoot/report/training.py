@@ -8,17 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from surefoot import plots
 from surefoot.agents.loading import open_agent
 from surefoot.envs.cliffs import CliffGrid, noisy_states
 from surefoot.errors import InputError
-from surefoot.plots.training import (
-    cell_label,
-    draw_authorities,
-    draw_learning,
-    draw_sweep_cells,
-    draw_sweep_curves,
-    draw_watched,
-)
+from surefoot.report.comparison import verdict_parts
 from surefoot.report.explorer import (
     Learned,
     Place,
@@ -70,7 +64,7 @@ def _learning(stored: Stored) -> list[Part]:
     if not stored.has("episodes.csv"):
         return [Note("No episode has been written down yet: there is no episodes.csv.", "quiet")]
     evaluations = stored.columns("evaluations.csv") if stored.has("evaluations.csv") else None
-    figure = draw_learning(stored.columns("episodes.csv"), evaluations)
+    figure = plots.draw_learning(stored.columns("episodes.csv"), evaluations)
     caption = "Single wild episodes may lie outside the frame."
     return [Figure("learning", "Learning curve", drawn_uri(figure), caption)]
 
@@ -79,7 +73,7 @@ def _authorities(stored: Stored) -> list[Part]:
     """Who chose the actions, as tabular runs count it."""
     if not stored.has("episodes.csv"):
         return []
-    figure = draw_authorities(stored.columns("episodes.csv"))
+    figure = plots.draw_authorities(stored.columns("episodes.csv"))
     if figure is None:
         return []
     caption = "Share of the steps, exploration included."
@@ -94,7 +88,7 @@ def _watched(stored: Stored, config: Mapping[str, Any], agent: Any) -> list[Part
     actions = _action_names(agent, z.shape[2])
     parts: list[Part] = []
     for state, label in enumerate(_observations(config.get("watch"), z.shape[1])):
-        figure = draw_watched(steps, z[:, state], actions)
+        figure = plots.draw_watched(steps, z[:, state], actions)
         caption = "Line: mean. Dark: middle half of the particles; light: all of them."
         title = f"Return distributions watched: {label}"
         parts.append(Figure(f"watched-{state}", title, drawn_uri(figure), caption))
@@ -229,6 +223,7 @@ def _first_observation(agent: Any) -> Explorer:
 def sweep_parts(stored: Stored) -> list[Part]:
     return [
         *guarded("Cells", lambda: _cells(stored)),
+        *guarded("Dominance between cells", lambda: _cell_verdicts(stored)),
         *guarded("Learning curves", lambda: _curves(stored)),
         *guarded("Failures", lambda: _failures(stored)),
     ]
@@ -238,9 +233,18 @@ def _cells(stored: Stored) -> list[Part]:
     cells = stored.json("summary.json").get("cells")
     if not cells:
         return [Note("The sweep has no summary yet.", "quiet")]
-    rows = tuple((cell_label(c), *(_number(c.get(name)) for name in NUMBERS)) for c in cells)
+    rows = tuple((plots.cell_label(c), *(_number(c.get(name)) for name in NUMBERS)) for c in cells)
     table = DataTable(("cell", *NUMBERS.values()), rows, "Each cell in numbers", look="numbers")
-    return [Figure("cells", "Return of each cell", drawn_uri(draw_sweep_cells(cells))), table]
+    return [Figure("cells", "Return of each cell", drawn_uri(plots.draw_sweep_cells(cells))), table]
+
+
+def _cell_verdicts(stored: Stored) -> list[Part]:
+    """Paired by seed; a sweep with one cell, or with very many, has none."""
+    if not stored.has("comparison.json"):
+        return []
+    content = stored.json("comparison.json")
+    notes = [Note(f"{note}.", "warning") for note in content["notes"]]
+    return [*notes, *verdict_parts(content)]
 
 
 def _number(value: Any) -> str:
@@ -257,10 +261,10 @@ def _curves(stored: Stored) -> list[Part]:
         if row["key"].isalnum() and stored.has(name):
             cell = {k: v for k, v in row.items() if k not in ("seed", "return", "key")}
             curve = np.asarray(stored.json(name)["curve"], dtype=float)
-            curves.setdefault(cell_label(cell), []).append(curve)
+            curves.setdefault(plots.cell_label(cell), []).append(curve)
     if not any(len(curve) > 1 for own in curves.values() for curve in own):
         return []
-    return [Figure("curves", "Learning curves", drawn_uri(draw_sweep_curves(curves)))]
+    return [Figure("curves", "Learning curves", drawn_uri(plots.draw_sweep_curves(curves)))]
 
 
 def _failures(stored: Stored) -> list[Part]:

@@ -17,8 +17,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from surefoot.errors import InputError, RunError
-from surefoot.runs.files import Lock, atomic_write, discard_temporaries, lock_directory
+from surefoot.errors import InputError, RunError, at_least
+from surefoot.runs.files import (
+    Lock,
+    atomic_write,
+    discard_temporaries,
+    lock_directory,
+    make_directory,
+)
 from surefoot.runs.format import encode, read_agent
 
 _FILE = re.compile(r"step-(\d{12,18})\.safetensors")
@@ -64,9 +70,7 @@ class Checkpoints:
         *,
         hint: str | None = None,
     ) -> None:
-        for name, value in (("every", every), ("keep", keep)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"checkpoints: {name} = {value!r}, it must be a whole number >= 1")
+        at_least(1, every=every, keep=keep)
         self.directory, self.every, self.keep, self.hint = Path(directory), every, keep, hint
         self._lock: Lock | None = None
         self._thread: threading.Thread | None = None
@@ -107,12 +111,7 @@ class Checkpoints:
         """Claim the directory for a run that has done `step` steps."""
         if self._lock is not None:
             return
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            raise InputError(f"{self.directory} is a file, not a directory") from None
-        except OSError as error:
-            raise RunError(f"cannot make {self.directory}: {error.strerror}") from error
+        make_directory(self.directory)
         lock = lock_directory(self.directory)
         later = self.read_latest(after=step)
         if later is not None:

@@ -31,9 +31,11 @@ from surefoot.runs.files import (
     discard_temporaries,
     json_bytes,
     lock_directory,
+    make_directory,
     plain,
     read_bytes,
     read_json,
+    read_json_object,
 )
 from surefoot.runs.provenance import provenance
 
@@ -96,7 +98,7 @@ class RunDir:
         run = cls(Path(path))
         wanted = config_bytes(config, kind)  # fails before anything is made
         source = provenance(seeds, command)
-        run._make_directory()
+        make_directory(run.path)
         run = cls(run.path, lock_directory(run.path))
         if not run._file("config.json").exists():
             if not all(_leftover(entry.name) for entry in run.path.iterdir()):
@@ -130,25 +132,18 @@ class RunDir:
     # --- writing -------------------------------------------------------------------------
 
     def write_table(
-        self,
-        columns: Mapping[str, Any] | polars.DataFrame,
-        name: str = "results",
-        metadata: Mapping[str, Any] | None = None,
+        self, columns: Mapping[str, Any] | polars.DataFrame, name: str = "results"
     ) -> Path:
-        """Store columns of equal length (numbers, truth values or text) as NAME.parquet.
-
-        `metadata` (units, a description) travels inside the file, together with a checksum of
-        the content that `read_table` verifies.
-        """
-        path = self._table(name)
-        return atomic_write(path, tables.encode(columns, f"table {name}", metadata or {}))
+        """Store columns of equal length (numbers, truth values or text) as NAME.parquet, with a
+        checksum inside that `read_table` verifies."""
+        return atomic_write(self._table(name), tables.encode(columns, f"table {name}"))
 
     def write_summary(self, summary: Any) -> Path:
         """Store the numbers a reader wants; NaN becomes null, nothing is rounded."""
         return self._write("summary.json", json_bytes(summary, where="summary"))
 
     def write_figure(self, name: str, png: bytes, svg: bytes) -> Path:
-        """Store a rendered figure in both forms; `plotting.save_figure` renders it."""
+        """Store a rendered figure in both forms; `plots.save_figure` renders it."""
         folder = self.path / "figures"
         atomic_write(folder / f"{_checked_name('figure', name)}.svg", svg)
         return atomic_write(folder / f"{name}.png", png)
@@ -177,15 +172,8 @@ class RunDir:
     def figures(self) -> list[str]:
         return sorted(p.stem for p in (self.path / "figures").glob("*.png"))
 
-    def figure(self, name: str, kind: str = "png") -> Path:
-        """Where a stored figure is."""
-        path = self.path / "figures" / f"{_checked_name('figure', name)}.{kind}"
-        if not path.is_file():
-            raise unknown(f"figure in {self.path}", name, self.figures)
-        return path
-
     def read_config(self) -> dict[str, Any]:
-        return self._read_object("config.json")
+        return read_json_object(self._file("config.json"))
 
     @property
     def kind(self) -> str:
@@ -198,44 +186,19 @@ class RunDir:
         return str(kind)
 
     def read_provenance(self) -> dict[str, Any]:
-        return self._read_object("provenance.json")
+        return read_json_object(self._file("provenance.json"))
 
     def read_summary(self) -> Any:
         return read_json(self._file("summary.json"))
 
-    def has_table(self, name: str = "results") -> bool:
-        """Whether the table is there and undamaged: what a resumed run need not do again."""
-        if not self._table(name).is_file():
-            return False
-        try:
-            self.read_table(name)
-        except InputError:
-            return False
-        return True
-
     def read_table(self, name: str = "results") -> polars.DataFrame:
         """A table that `write_table` stored, verified against its checksum."""
-        return self._load(name)[0]
-
-    def table_metadata(self, name: str = "results") -> dict[str, Any]:
-        """The `metadata` of `write_table`."""
-        return self._load(name)[1]
-
-    # --- within --------------------------------------------------------------------------
-
-    def _load(self, name: str) -> tuple[polars.DataFrame, dict[str, Any]]:
         path = self._table(name)
         if not path.is_file():
             raise unknown(f"table in {self.path}", name, self.tables)
         return tables.decode(read_bytes(path), path)
 
-    def _make_directory(self) -> None:
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            raise InputError(f"{self.path} is a file, not a directory") from None
-        except OSError as error:
-            raise RunError(f"cannot make {self.path}: {error.strerror}") from error
+    # --- within --------------------------------------------------------------------------
 
     def _check_same_config(self, wanted: dict[str, Any]) -> None:
         stored = self.read_config()
@@ -291,12 +254,6 @@ class RunDir:
 
     def _write(self, name: str, data: bytes) -> Path:
         return atomic_write(self._file(name), data)
-
-    def _read_object(self, name: str) -> dict[str, Any]:
-        content = read_json(self._file(name))
-        if not isinstance(content, dict):
-            raise InputError(f"{self._file(name)}: does not hold a JSON object")
-        return content
 
 
 def config_bytes(config: Any, kind: str) -> bytes:

@@ -82,6 +82,16 @@ def _temporary(path: Path, data: Buffer | Sequence[Buffer]) -> Iterator[Path]:
         _discard(temporary)
 
 
+def make_directory(path: Path) -> None:
+    """With its parents; one that is there already is fine."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise InputError(f"{path} is a file, not a directory") from None
+    except OSError as error:
+        raise RunError(f"cannot make {path}: {error.strerror}") from error
+
+
 def discard_temporaries(directory: str | os.PathLike[str]) -> int:
     """Remove what writes of a killed process left behind in `directory`; says how many."""
     stale = list(Path(directory).glob(f".*{TEMPORARY}"))
@@ -253,9 +263,9 @@ def portable_path(path: PurePath | str) -> str:
     return place.name if hidden else place.as_posix()
 
 
-def json_bytes(value: Any, *, types: bool = False, where: str = "value") -> bytes:
-    """Strict JSON, keys sorted, one trailing newline: equal content gives equal bytes."""
-    content = plain(value, types=types, where=where)
+def json_bytes(value: Any, *, where: str = "value") -> bytes:
+    """Strict JSON, keys sorted, one trailing newline: equal content makes equal bytes."""
+    content = plain(value, where=where)
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return (text + "\n").encode()
 
@@ -269,6 +279,13 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         raise InputError(f"{path}: is nested too deeply to be one of our files") from None
     except ValueError as error:  # JSONDecodeError and UnicodeDecodeError are both one
         raise InputError(f"{path}: is not valid JSON ({error})") from None
+
+
+def read_json_object(path: str | os.PathLike[str]) -> dict[str, Any]:
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: does not hold a JSON object")
+    return content
 
 
 def _refuse_constant(name: str) -> Any:

@@ -62,14 +62,9 @@ def encode(
 
 
 def write_agent(
-    path: str | os.PathLike[str],
-    kind: str,
-    arrays: Mapping[str, Any],
-    about: Mapping[str, Any],
-    contents: str = "agent",
+    path: str | os.PathLike[str], kind: str, arrays: Mapping[str, Any], about: Mapping[str, Any]
 ) -> Path:
-    """Put an agent, or whatever `contents` says, on disk."""
-    return atomic_write(Path(path), encode(kind, arrays, about, contents))
+    return atomic_write(Path(path), encode(kind, arrays, about))
 
 
 def read_agent(

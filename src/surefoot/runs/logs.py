@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from surefoot.errors import InputError, RunError
-from surefoot.runs.files import atomic_write
+from surefoot.errors import InputError, RunError, at_least
+from surefoot.runs.files import atomic_write, make_directory
 
 TABLES = {
     "episodes": ("step", "episode", "return", "length", "loss"),
@@ -41,8 +41,7 @@ class Watch:
     every: int = 1000
 
     def __post_init__(self) -> None:
-        if self.every < 1:
-            raise InputError(f"watch: every = {self.every}, it must be at least 1")
+        at_least(1, every=self.every)
 
 
 class Hook(Protocol):
@@ -61,10 +60,7 @@ class RunLog:
         self.tables = TABLES  # the columns of each
         self._files: dict[str, Any] = {}
         self._touched: set[str] = set()  # tables whose Parquet is no longer up to date
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunError(f"cannot make {directory}: {error.strerror}") from error
+        make_directory(self.directory)
 
     def episode(self, episode: Finished, row: tuple[Any, ...] | None = None) -> None:
         """A finished episode; `row` is its line where the table has other columns."""
@@ -152,7 +148,7 @@ class RunLog:
         path = self._path(table)
         if path.stat().st_size:
             frame = polars.read_csv(path)
-            atomic_write(path.with_suffix(".parquet"), tables.encode(frame, table, {}))
+            atomic_write(path.with_suffix(".parquet"), tables.encode(frame, table))
 
     def _path(self, table: str) -> Path:
         return self.directory / f"{table}.csv"

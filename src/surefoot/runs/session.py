@@ -46,7 +46,7 @@ class Session:
     def __init__(self, agent: Kept, checkpoints: Checkpoints | None) -> None:
         if checkpoints is not None and not isinstance(checkpoints, Checkpoints):
             raise InputError(
-                f"checkpoints is a {type(checkpoints).__name__}: give Checkpoints(...)"
+                f"checkpoints is a {type(checkpoints).__name__}: pass Checkpoints(...)"
             )
         self.agent, self.checkpoints = agent, checkpoints
         self._stack = ExitStack()

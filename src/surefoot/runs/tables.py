@@ -3,48 +3,40 @@
 from __future__ import annotations
 
 import io
-import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surefoot.errors import InputError
 from surefoot.runs.checksum import MARK, PLACEHOLDER, stamp, verify
-from surefoot.runs.files import json_bytes
 
 if TYPE_CHECKING:
     import polars
 
-METADATA, CHECKSUM = "surefoot.metadata", "surefoot.checksum"
 
-
-def encode(columns: Any, name: str, metadata: Mapping[str, Any]) -> bytes:
+def encode(columns: Any, name: str) -> bytes:
     """Parquet of a mapping of columns or a polars DataFrame; `name` is named in errors.
 
     The file's metadata carries its checksum; any Parquet reader can read the file.
     """
     frame = _frame(columns, name)
-    about = json_bytes(metadata, where=f"metadata of {name}").decode()
     buffer = io.BytesIO()
-    frame.write_parquet(buffer, metadata={METADATA: about, CHECKSUM: PLACEHOLDER})
+    frame.write_parquet(buffer, metadata={"surefoot.checksum": PLACEHOLDER})
     blank = buffer.getvalue()
     if blank.count(MARK) != 1:
         raise InputError(f"{name}: the text {MARK.decode()!r} is reserved for the checksum")
     return b"".join(stamp(blank))
 
 
-def decode(data: bytes, source: object) -> tuple[polars.DataFrame, dict[str, Any]]:
-    """The table and its metadata, or an error that says how `source` is damaged."""
+def decode(data: bytes, source: object) -> polars.DataFrame:
+    """The table, or an error that says how `source` is damaged."""
     pl = _polars()
     if data[:4] != b"PAR1":
         raise InputError(f"{source}: is no Parquet file")
     verify(data, source)
     try:
-        stamp = pl.read_parquet_metadata(io.BytesIO(data))
-        frame = pl.read_parquet(io.BytesIO(data))
-        return frame, json.loads(stamp[METADATA])
-    except (pl.exceptions.PolarsError, OSError, KeyError, ValueError) as error:
+        return pl.read_parquet(io.BytesIO(data))
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         raise InputError(f"{source}: cannot be read as Parquet ({error})") from None
 
 

@@ -17,7 +17,7 @@ from surefoot.core.stats import Interval, mean_interval
 from surefoot.envs import TabularEnv
 from surefoot.envs.discrete import DiscreteEnv, decode
 from surefoot.envs.making import made_env
-from surefoot.errors import InputError, RunError
+from surefoot.errors import InputError, RunError, at_least
 from surefoot.policies import DecidedBy, policy_named
 from surefoot.runs.progress import Bar, progress
 
@@ -71,8 +71,7 @@ def evaluate(
     environment or a function that makes one; by default it is the agent's own. Every policy
     meets the same seeds, so that the returns can be compared as pairs.
     """
-    if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 2:
-        raise InputError(f"episodes = {episodes!r}: it must be a whole number, at least 2")
+    at_least(2, episodes=episodes)
     if not policies:
         raise InputError("policies: name at least one, such as ssd")
     if len(set(policies)) < len(policies):
@@ -115,7 +114,9 @@ def _episodes(
             seen[i], reward, terminated, truncated, infos[i] = lanes[i].step(action)
             totals[episode] += float(reward)
             if not np.isfinite(totals[episode]):
-                raise RunError(f"{name}, episode {episode}: the environment gave reward {reward}")
+                raise RunError(
+                    f"{name}, episode {episode}: the environment returned the reward {reward}"
+                )
             lengths[episode] += 1
             if terminated or truncated or lengths[episode] >= LONGEST:
                 bar.advance()

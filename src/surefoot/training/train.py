@@ -31,7 +31,7 @@ from surefoot.agents.neural import NeuralAgent, NeuralConfig
 from surefoot.agents.tabular import TabularAgent, TabularConfig
 from surefoot.core.stats import mean_interval
 from surefoot.envs.making import made_env
-from surefoot.errors import InputError
+from surefoot.errors import InputError, at_least
 from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.directory import Existing, RunDir, config_bytes
 from surefoot.runs.files import atomic_write, json_bytes, plain, read_json
@@ -63,12 +63,11 @@ class Training:
     checkpoint_every: int = 5_000
 
     def __post_init__(self) -> None:
-        for name in ("steps", "watch_every", "checkpoint_every"):
-            at_least(name, getattr(self, name), 1)
-        at_least("seed", self.seed, 0)
-        at_least("eval_episodes", self.eval_episodes, 0)
+        at_least(1, steps=self.steps, watch_every=self.watch_every)
+        at_least(1, checkpoint_every=self.checkpoint_every)
+        at_least(0, seed=self.seed, eval_episodes=self.eval_episodes)
         if self.eval_every is not None:
-            at_least("eval_every", self.eval_every, 1)
+            at_least(1, eval_every=self.eval_every)
         if self.compiled and self.agent == "tabular":
             raise InputError(
                 "compiled: a tabular agent is always compiled where that is possible; leave it out"
@@ -221,8 +220,3 @@ def _allow_more_steps(out: Path, training: Training) -> None:
         for name in ("complete.json", "summary.json"):
             (out / name).unlink(missing_ok=True)
         atomic_write(path, config_bytes(training.as_dict(), "training"))
-
-
-def at_least(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{name} = {value!r}: it must be a whole number, at least {least}")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from surefoot.runs.progress import Mode, progress
+from surefoot.runs.progress import Bar, Mode, progress
 from surefoot.training.engines import Board, run_jobs
 from surefoot.training.engines.board import CounterPlace, counter
 from surefoot.training.train import Training
 
+Result = TypeVar("Result")
 SHARE = 0.2  # of the training episodes, at the end, that `training_return` is the mean of
 
 
@@ -22,14 +23,7 @@ class TrainingResult:
     training: Training
     steps: np.ndarray  # [E] environment steps at each evaluation
     returns: np.ndarray  # [E, episodes] of the evaluation policy
-    episode_steps: np.ndarray  # when the training episodes ended
-    episode_returns: np.ndarray
-    cpu_seconds: float  # of the process while it trained, evaluation included
-
-    def score(self, share: float = 0.2) -> float:
-        """Mean return over the last `share` of the evaluations."""
-        last = max(1, round(share * len(self.steps)))
-        return float(self.returns[-last:].mean())
+    episode_returns: np.ndarray  # of the training episodes
 
     def record(self) -> dict[str, Any]:
         """What a sweep stores: nothing that differs between two runs of the same training."""
@@ -48,12 +42,11 @@ def run_training(training: Training, steps_done: np.ndarray | None = None) -> Tr
 
     `steps_done[0]` follows the steps.
     """
-    start = time.process_time()
     agent: Any = training.make_agent()
-    episodes: list[tuple[int, float]] = []
+    episodes: list[float] = []
 
     def note(agent: Any, episode: Any) -> None:
-        episodes.append((episode.step, episode.total))
+        episodes.append(episode.total)
         if steps_done is not None:
             steps_done[0] = agent.num_timesteps
 
@@ -64,15 +57,7 @@ def run_training(training: Training, steps_done: np.ndarray | None = None) -> Tr
         returns.append(agent.evaluate(training.eval_episodes))
         if steps_done is not None:
             steps_done[0] = until
-    ended = np.array(episodes, np.float64).reshape(-1, 2)
-    return TrainingResult(
-        training,
-        np.array(steps),
-        np.array(returns),
-        ended[:, 0].astype(np.int64),
-        ended[:, 1],
-        time.process_time() - start,
-    )
+    return TrainingResult(training, np.array(steps), np.array(returns), np.array(episodes))
 
 
 def run_trials(
@@ -85,18 +70,31 @@ def run_trials(
     mode: Mode = "auto",
 ) -> Iterator[tuple[int, TrainingResult]]:
     """Yield `(index, result)` as trainings finish; the bar counts the steps of all of them."""
-    steps = [training.steps for training in trainings]
     names = [training.title for training in trainings]
+    where = {"engine": engine, "workers": workers, "address": address}
+    total = sum(training.steps for training in trainings)
     with (
-        progress(sum(steps), description, "steps", mode=mode) as bar,
-        Board(steps, bar, here=engine != "ray") as board,
+        progress(total, description, "steps", mode=mode) as bar,
+        closing(run_counted(_job, trainings, bar, names, **where)) as results,
     ):
-        jobs = [(training, board.place(index)) for index, training in enumerate(trainings)]
-        for index, result in run_jobs(
-            _job, jobs, engine=engine, workers=workers, address=address, names=names
-        ):
-            board.finished(index)
+        for index, result in results:
             bar.note(f"{names[index]} done")
+            yield index, result
+
+
+def run_counted(
+    function: Callable[[tuple[Training, CounterPlace]], Result],
+    trainings: Sequence[Training],
+    bar: Bar,
+    names: Sequence[str],
+    **where: Any,
+) -> Generator[tuple[int, Result], None, None]:
+    """`run_jobs` on trainings, each with the place of its counter: the bar follows their steps."""
+    steps = [training.steps for training in trainings]
+    with Board(steps, bar, here=where.get("engine") != "ray") as board:
+        jobs = [(training, board.place(index)) for index, training in enumerate(trainings)]
+        for index, result in run_jobs(function, jobs, names=names, **where):
+            board.finished(index)
             yield index, result
 
 

@@ -71,7 +71,9 @@ class SinkhornOptions(NamedTuple):
 
     def check(self) -> None:
         if not self.temperatures or any(not t > 0 for t in self.temperatures):
-            raise InputError(f"temperatures = {self.temperatures}: give at least one, all positive")
+            raise InputError(
+                f"temperatures = {self.temperatures}: there must be at least one, all positive"
+            )
         if self.start not in STARTS:
             raise unknown("start", self.start, STARTS)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
+from tiny import NETWORK, TABLE
 
 import surefoot as sf
 from surefoot.errors import InputError
@@ -26,15 +27,13 @@ class Shifted(gym.Env):
 
 @pytest.fixture(scope="module")
 def neural() -> sf.NeuralAgent:
-    agent = sf.NeuralAgent(
-        Shifted(), loss="qr", particles=3, hidden=(8,), learning_rate=0.02, explore=1.0, seed=3
-    )
+    agent = sf.NeuralAgent(Shifted(), **NETWORK, learning_rate=0.02, explore=1.0, seed=3)
     return agent.learn(400)
 
 
 @pytest.fixture(scope="module")
 def tabular() -> sf.TabularAgent:
-    return sf.TabularAgent("FrozenLake-v1", memory=4, particles=4, seed=0).learn(300)
+    return sf.TabularAgent("FrozenLake-v1", seed=0, **TABLE).learn(300)
 
 
 def test_neural_actions_are_the_agent_s_own(neural):
@@ -61,11 +60,10 @@ def test_tabular_actions_are_the_agent_s_own(tabular):
     actions, _ = actor.predict(states, deterministic=True)
     best = z.mean(-1)
     np.testing.assert_allclose(best[states, actions], best.max(-1), rtol=1e-6)
-    assert actor.predict(3)[0].shape == ()
 
 
 def test_states_of_several_parts():
-    agent = sf.TabularAgent("Blackjack-v1", memory=4, particles=4, seed=0).learn(50)
+    agent = sf.TabularAgent("Blackjack-v1", seed=0, **TABLE).learn(50)
     actor = sf.adapters.act(agent)
     hand = (14, 10, 0)
     assert actor.predict(hand, deterministic=True)[0] == actor.decide(hand).action
@@ -74,15 +72,15 @@ def test_states_of_several_parts():
 
 
 def test_compiled_agents_and_mistakes():
-    agent = sf.TabularAgent("surefoot/RiskyCliff-v0", seed=0)
+    agent = sf.TabularAgent("surefoot/RiskyCliff-v0", seed=0, initial_std=1.0, **TABLE)
     actor = sf.adapters.act(agent)
     assert actor.observation_space.n == 48
-    assert actor.predict(36)[0] in range(4)
+    np.testing.assert_array_equal(actor.return_distribution(36), agent.return_distribution(36))
     with pytest.raises(InputError, match=r"states are 0\.\.47"):
         actor.predict(99)
 
 
-def test_evaluate_policy_runs_on_them(neural, tabular):
+def test_evaluate_policy_runs_on_them(neural):
     pytest.importorskip("stable_baselines3", reason="sb3 is missing: `make peers` installs it")
     from stable_baselines3.common.evaluation import evaluate_policy
     from stable_baselines3.common.monitor import Monitor
@@ -92,5 +90,3 @@ def test_evaluate_policy_runs_on_them(neural, tabular):
     )
     assert rewards == [1.0, 1.0, 1.0]
     assert lengths == [1, 1, 1]
-    lake = Monitor(gym.make("FrozenLake-v1", max_episode_steps=20))
-    assert evaluate_policy(sf.adapters.act(tabular), lake, n_eval_episodes=2)[0] >= 0

@@ -14,8 +14,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TINY = {"loss": "qr", "hidden": (8,), "particles": 4, "learning_starts": 20, "target_period": 30}
-SMALL = {"memory": 4, "particles": 4, "horizon": 40, "seed": 3}
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tiny import NETWORK, TABLE
+
+TINY, SMALL = NETWORK, TABLE | {"seed": 3}
 STEPS, EVERY = 420, 70
 
 

@@ -38,7 +38,7 @@ def test_every_trial_is_there_once_and_equal_to_the_serial_one(tmp_path):
         killer.start()
         shared = [f"{name}={value}" for name, value in {**CLIFF, "steps": STEPS}.items()]
         words = [word for text in shared for word in ("--set", text)]
-        words += ["--grid", "learning_rate=0.1,0.5", "--seeds", f"0:{SEEDS}", "--out", str(out)]
+        words += ["--grid", "env.sigma=0.001,0.5", "--seeds", f"0:{SEEDS}", "--out", str(out)]
         assert main([*words, "--engine", "ray", "--address", cluster.address]) == 0
         killer.join(timeout=60)
     finally:

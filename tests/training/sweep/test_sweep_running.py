@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import math
 import os
 import signal
 import subprocess
@@ -15,9 +16,11 @@ import pytest
 from sweep_cases import CLIFF, cliff, results
 
 from surefoot.agents.tabular import TabularConfig
+from surefoot.comparison import read_returns
 from surefoot.core.stats import mean_interval
 from surefoot.errors import InputError
 from surefoot.training.sweep import Sweep, run_sweep
+from surefoot.training.sweep.summary import compare_cells
 from surefoot.training.train import Training
 
 
@@ -35,8 +38,8 @@ def test_table_files_and_intervals_agree_with_the_results(serial):
     records = [json.loads(data) for data in results(out).values()]
     assert len(records) == 6
     row = result.rows[1]
-    assert (row["learning_rate"], row["seeds"], row["failed"]) == (0.5, 3, 0)
-    own = [r for r in records if r["training"]["learning_rate"] == 0.5]
+    assert (row["env.sigma"], row["seeds"], row["failed"]) == (0.5, 3, 0)
+    own = [r for r in records if r["training"]["env_options"] == {"sigma": 0.5}]
     interval = mean_interval([np.mean(r["returns"]) for r in own])
     assert [row[k] for k in ("mean", "low", "high")] == pytest.approx(
         [interval.mean, interval.low, interval.high]
@@ -49,6 +52,43 @@ def test_table_files_and_intervals_agree_with_the_results(serial):
     assert json.loads((out / "summary.json").read_text())["cells"] == result.rows
     assert len(list(csv.DictReader((out / "trials.csv").open()))) == 6
     assert (out / "complete.json").exists()
+
+
+def test_cells_are_compared_pair_by_pair_of_seeds(serial):
+    out, result = serial
+    c = result.comparison
+    assert c.names == ("env.sigma=0.001", "env.sigma=0.5")
+    assert c.paired
+    assert [s.n for s in c.summaries] == [3, 3]
+    assert [s.mean for s in c.summaries] == pytest.approx([row["mean"] for row in result.rows])
+    stored = json.loads((out / "comparison.json").read_text())
+    words = [v["word"] for v in stored["verdicts"]]
+    assert words == [v.word for v in c.verdicts]
+    # the table can be compared again by hand, its seeds are not taken for returns
+    table = read_returns(out / "returns.csv")
+    assert list(table) == list(c.names)
+    np.testing.assert_array_equal(table["env.sigma=0.5"], c.returns["env.sigma=0.5"])
+
+
+def test_verdicts_between_cells():
+    rng = np.random.default_rng(0)
+    seeds = range(60)
+    noise = rng.normal(0, 3, 60)  # shared by all cells of a seed: only pairs can see through it
+
+    def cell(mean, own=0.3):
+        return {s: float(mean + noise[s] + rng.normal(0, own)) for s in seeds}
+
+    c = compare_cells({"a": cell(0.0), "b": cell(1.0)})
+    assert c.verdict("b", "a").word == "established"
+    assert c.verdict("a", "b").word == "contradicted"
+    same = compare_cells({"a": cell(0.0), "b": cell(0.0), "c": cell(0.0)})
+    assert "established" not in {v.word for v in same.verdicts}
+    few = compare_cells({"a": {0: 1.0, 1: 2.0, 2: 3.0}, "b": {0: 5.0, 2: 6.0, 7: 1.0}})
+    assert [column.tolist() for column in few.returns.values()] == [[1.0, 3.0], [5.0, 6.0]]
+    assert compare_cells({"a": {0: 1.0}, "b": {0: 2.0}}) is None
+    assert compare_cells({"a": {0: 1.0, 1: 2.0}}) is None
+    assert compare_cells({"a": {0: 1.0, 1: 2.0}, "b": {0: 1.0, 1: math.nan}}) is None
+    assert compare_cells({str(i): {0: 1.0, 1: 2.0} for i in range(30)}) is None
 
 
 def test_the_same_again_runs_nothing_and_more_seeds_run_only_those(serial):
@@ -188,7 +228,7 @@ def test_a_training_is_made_again_from_the_file_of_its_result(serial):
     out, _ = serial
     name, data = sorted(results(out).items())[0]
     stored = json.loads(data)["training"]
-    own = ("env", "steps", "seed", "compiled", "eval_every", "eval_episodes")
+    own = ("env", "steps", "seed", "compiled", "eval_every", "eval_episodes", "env_options")
     config = {f.name: stored[f.name] for f in dataclasses.fields(TabularConfig)}
     again = Training(config=TabularConfig(**config), **{name: stored[name] for name in own})
     assert f"{again.key}.json" == name

@@ -147,12 +147,14 @@ class Actor:
         z = np.asarray(z.detach().cpu() if hasattr(z, "detach") else z)
         if z.ndim != 3 or 0 in z.shape or (single and len(z) != 1):
             raise InputError(
-                f"the model gave particles of shape {z.shape}"
+                f"the model returned particles of shape {z.shape}"
                 f"{' for one observation' if single else ''}: they must be [B, A, N]"
             )
         if not np.isfinite(z).all():
             bad = tuple(int(i) for i in np.argwhere(~np.isfinite(z))[0])
-            raise InputError(f"the model gave a particle that is not finite, at [B, A, N] = {bad}")
+            raise InputError(
+                f"the model returned a particle that is not finite, at [B, A, N] = {bad}"
+            )
         return np.sort(z, axis=-1), single
 
     def _is_single(self, observation: Any) -> bool:
@@ -197,11 +199,11 @@ def _is_single(space: Any, observation: Any, name: str) -> bool:
         if len(answers) > 1:
             raise InputError(f"{name}: some of its parts are batched and some are not")
         return answers.pop()
-    shape, given = space.shape, np.shape(observation)
+    shape, own = space.shape, np.shape(observation)
     if shape is None:
         raise InputError(f"{name}: a {type(space).__name__} space has no shape to tell a batch by")
-    if given == shape:
+    if own == shape:
         return True
-    if given[1:] == shape and len(given) == len(shape) + 1:
+    if own[1:] == shape and len(own) == len(shape) + 1:
         return False
-    raise InputError(f"{name} has shape {given}: the space has {shape}, a batch [B, *{shape}]")
+    raise InputError(f"{name} has shape {own}: the space has {shape}, a batch [B, *{shape}]")

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from surefoot.agents.base import Agent, check_whole
+from surefoot.agents.base import Agent
 from surefoot.agents.neural.config import NeuralConfig
 from surefoot.agents.neural.loop import (
     CompiledNetwork,
@@ -33,7 +33,7 @@ from surefoot.agents.neural.step import compiled as compiled_calls
 from surefoot.agents.saving import AgentFile, check_finite
 from surefoot.envs.classic import ENVIRONMENTS, EnvState, PureEnv, pure_env_named
 from surefoot.envs.faults import Fault, TrainingEnv, refuse_masks
-from surefoot.errors import InputError
+from surefoot.errors import InputError, at_least
 from surefoot.policies import Decision
 from surefoot.runs.format import count, from_named, named
 from surefoot.runs.logs import Finished
@@ -162,7 +162,7 @@ class NeuralAgent(Agent):
     def evaluate(self, episodes: int = 10, *, seed: int | None = None) -> np.ndarray:
         if self.pure is None:
             return super().evaluate(episodes, seed=seed)
-        check_whole("episodes", episodes, 1)
+        at_least(1, episodes=episodes)
         key = jax.random.key(self.seed + 10_000 if seed is None else seed)
         run = compiled_rollouts(self.config, self.spec, self.pure, episodes)
         return np.asarray(run(self._learner.state.carry.params, key), np.float64)

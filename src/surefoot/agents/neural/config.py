@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from surefoot.core.names import ANNEALING, NAMED_LOSSES, POTENTIAL_NAMES, TRANSPORTS
-from surefoot.errors import InputError, unknown
+from surefoot.errors import InputError, at_least, unknown
 
 if TYPE_CHECKING:
     from surefoot.policies import Policy
@@ -82,7 +82,7 @@ class NeuralConfig:
     kappa: float = 1.0
     """Where the Huber loss of `qr` turns linear; 0 is pure quantile regression."""
     value_range: tuple[float, float] | None = None
-    """Lowest and highest return `c51` can represent; it must be given for `c51`."""
+    """Lowest and highest return `c51` can represent; `c51` needs it."""
 
     def __post_init__(self) -> None:
         from surefoot.policies import policy_named  # here: help texts do not wait for JAX
@@ -101,23 +101,23 @@ class NeuralConfig:
         if self.loss not in LOSSES:
             raise unknown("loss", self.loss, LOSSES)
         for name, known in (("transport", TRANSPORTS), ("potential", POTENTIAL_NAMES)):
-            given = getattr(self, name)
-            if given is None:
+            chosen = getattr(self, name)
+            if chosen is None:
                 continue
-            if given not in known:
-                raise unknown(name, given, known)
+            if chosen not in known:
+                raise unknown(name, chosen, known)
             if self.loss not in NAMED_LOSSES:
-                raise InputError(f"{name} = {given!r}: loss {self.loss!r} has no {name}")
+                raise InputError(f"{name} = {chosen!r}: loss {self.loss!r} has no {name}")
         if self.loss == "c51" and self.value_range is None:
             raise InputError("loss 'c51' needs value_range = (lowest, highest) return")
 
     def _check_numbers(self) -> None:
-        whole = ("particles", "batch_size", "replay_size", "update_every", "updates", "n_step")
-        for name in (*whole, "target_period", "explore_steps", "learning_rate_steps"):
-            _whole(name, getattr(self, name), 1)
-        _whole("learning_starts", self.learning_starts, 0)
+        counts = ("particles", "batch_size", "replay_size", "update_every", "updates", "n_step")
+        for name in (*counts, "target_period", "explore_steps", "learning_rate_steps"):
+            at_least(1, **{name: getattr(self, name)})
+        at_least(0, learning_starts=self.learning_starts)
         for width in self.hidden:
-            _whole("hidden", width, 1)
+            at_least(1, hidden=width)
         for name in ("learning_rate", "adam_eps", "step_size"):
             _within(name, getattr(self, name), 0, math.inf, open_low=True)
         _within("gamma", self.gamma, 0, 1)
@@ -151,11 +151,6 @@ def configured(config: NeuralConfig | None, changes: dict[str, Any]) -> NeuralCo
         if name not in known:
             raise unknown("option of NeuralAgent", name, known)
     return replace(config or NeuralConfig(), **changes)
-
-
-def _whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{name} = {value!r}: it must be a whole number, at least {least}")
 
 
 def _within(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> None:

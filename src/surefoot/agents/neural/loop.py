@@ -219,8 +219,8 @@ def _finite(both: np.ndarray, over: bool) -> bool:
 
 def _complaint(both: np.ndarray, reward: Any) -> str:
     if not np.isfinite(both).all():
-        return "the environment gave an observation that is NaN or infinite"
-    return f"the environment gave the reward {reward}"
+        return "the environment returned an observation that is NaN or infinite"
+    return f"the environment returned the reward {reward}"
 
 
 def loss_text(loss: float) -> str:

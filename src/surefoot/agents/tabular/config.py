@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from surefoot.core.names import NAMED_LOSSES, POTENTIAL_NAMES, SOLVERS, TRANSPORTS
-from surefoot.errors import InputError, unknown
+from surefoot.errors import InputError, at_least, unknown
 
 if TYPE_CHECKING:
     from surefoot.policies import Policy
@@ -86,9 +86,7 @@ class TabularConfig:
         self._check_numbers()
 
     def _check_numbers(self) -> None:
-        for name in ("memory", "particles", "horizon"):
-            if not (isinstance(getattr(self, name), int) and getattr(self, name) >= 1):
-                raise InputError(f"{name} = {getattr(self, name)}: it must be a whole number >= 1")
+        at_least(1, memory=self.memory, particles=self.particles, horizon=self.horizon)
         for name in ("step_size", "learning_rate", "kappa"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):

@@ -312,7 +312,7 @@ class SteppedTable:
             try:
                 obs, reward, terminated, truncated, _ = env.step(decode(taken, action))
                 if not np.isfinite(reward):
-                    raise Fault(f"state {self.state}, the environment gave the reward {reward}")
+                    raise Fault(f"state {self.state}, the environment returned the reward {reward}")
                 obs_t = encode(seen, obs)
                 over = terminated or truncated or self.clock + 1 >= self.config.horizon
                 start = self._start(self.number + 1, seen) if over else obs_t

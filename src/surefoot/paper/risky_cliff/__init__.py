@@ -1,17 +1,15 @@
 """Section 5.4, control in the presence of uncertainty, on the risky cliff.
 
-Two paths are worth the same, one of them sure: `config` says which losses and policies are tried,
-`cells` trains them, `results` has the numbers, `verdicts` the claims and `figures` the pictures.
+Two paths are worth the same, one of them sure: `cells` says which losses and policies are tried
+and trains them, `results` has the numbers and the claims, `figures` the pictures.
 """
 
 from __future__ import annotations
 
-from surefoot.paper.experiment import Experiment, Tables, measure_cells
-from surefoot.paper.risky_cliff.cells import compute_cell
-from surefoot.paper.risky_cliff.config import LOSSES, CliffCell, RiskyCliffConfig
+from surefoot.paper.experiment import Experiment, by_cells
+from surefoot.paper.risky_cliff.cells import LOSSES, CliffCell, RiskyCliffConfig, compute_cell
 from surefoot.paper.risky_cliff.figures import figures
-from surefoot.paper.risky_cliff.results import CliffResults
-from surefoot.paper.risky_cliff.verdicts import verdicts
+from surefoot.paper.risky_cliff.results import CliffResults, verdicts
 
 __all__ = [
     "EXPERIMENT",
@@ -24,14 +22,10 @@ __all__ = [
 ]
 
 
-def measure(config: RiskyCliffConfig, tables: Tables) -> None:
-    measure_cells(config, tables, config.cells(), compute_cell, "risky cliff")
-
-
 EXPERIMENT = Experiment(
     "risky-cliff",
     RiskyCliffConfig,
-    measure,
+    by_cells(compute_cell, "risky cliff"),
     CliffResults,
     CliffResults.summary,
     verdicts,

@@ -40,10 +40,10 @@
   const ticks = ([low, high], most) => {
     const raw = (high - low) / most, size = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((m) => m * size).find((s) => s >= raw);
-    const found = [];
-    for (let i = Math.ceil(low / step); i * step <= high; i++) found.push(i * step);
+    const values = [];
+    for (let i = Math.ceil(low / step); i * step <= high; i++) values.push(i * step);
     const places = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-    return found.map((value) => [value, places > 8 ? value.toPrecision(3) : value.toFixed(places).replace(/^-(0(\.0*)?)$/, "$1")]);
+    return values.map((value) => [value, places > 8 ? value.toPrecision(3) : value.toFixed(places).replace(/^-(0(\.0*)?)$/, "$1")]);
   };
   const plot = (place, label, series, { x: xLabel, y: yLabel, range }) => {
     const drawn = series.flatMap((s) => s.y.concat(s.floor || [])).filter(Number.isFinite);

@@ -19,7 +19,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from surefoot.errors import InputError, RunError, unknown
+from surefoot.errors import InputError, RunError, at_least, unknown
 from surefoot.training.engines.board import Board
 from surefoot.training.engines.work import Lost, Work
 
@@ -72,10 +72,8 @@ def check_engine(
         raise unknown("engine", engine, ENGINES)
     if address and engine != "ray":
         raise InputError(f"address = {address!r}: only the engine ray has an address")
-    if workers is not None and workers < 1:
-        raise InputError(f"workers = {workers}: there must be at least one")
-    if retries < 0:
-        raise InputError(f"retries = {retries}: it must not be negative")
+    at_least(1, workers=1 if workers is None else workers)
+    at_least(0, retries=retries)
 
 
 def cores() -> int:

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from surefoot.comparison import Comparison, write_returns
 from surefoot.errors import Interrupted, RunError
 from surefoot.runs.directory import RunDir
-from surefoot.runs.files import atomic_write
+from surefoot.runs.files import atomic_write, json_bytes
 from surefoot.runs.progress import Mode, progress
-from surefoot.training.engines import RETRIES, Board, check_engine, run_jobs
+from surefoot.training.engines import RETRIES, check_engine
 from surefoot.training.engines.board import CounterPlace, counter
 from surefoot.training.sweep.spec import Sweep, words
 from surefoot.training.sweep.store import ResultStore
-from surefoot.training.sweep.summary import SweepCell, to_csv
+from surefoot.training.sweep.summary import SweepCell, compare_cells, to_csv
 from surefoot.training.train import Training
-from surefoot.training.trials import run_training
+from surefoot.training.trials import run_counted, run_training
 
 Outcome = dict[str, Any]
 WRITERS = 8  # threads that write results: a disk syncs many files in the time of one
@@ -33,6 +37,8 @@ class SweepResult:
     """Why trials have no result, by their name."""
     run: int
     """Trials that were run now; the others were there."""
+    comparison: Comparison | None = None
+    """Dominance between the cells, paired by seed; None where there are no two, or too many."""
 
 
 def run_sweep(
@@ -82,20 +88,17 @@ def _run_missing(
     where: dict[str, Any],
 ) -> None:
     """The bar counts the steps of all trials, its note the trials themselves."""
-    steps, done = [training.steps for training in missing], len(names) - len(missing)
-    title = f"sweep, {len(names)} trials"
+    before = total - sum(training.steps for training in missing)
+    done, own = len(names) - len(missing), [names[training.key] for training in missing]
     with (
-        progress(total, title, "steps", start=total - sum(steps), mode=mode) as bar,
-        Board(steps, bar, here=where["engine"] != "ray") as board,
+        progress(total, f"sweep, {len(names)} trials", "steps", start=before, mode=mode) as bar,
+        ResultWriters(store) as writers,
+        closing(run_counted(run_job, missing, bar, own, if_lost=_lost, **where)) as outcomes,
     ):
-        jobs = [(training, board.place(i)) for i, training in enumerate(missing)]
-        own = [names[training.key] for training in missing]
-        with ResultWriters(store) as writers:
-            for index, outcome in run_jobs(run_job, jobs, names=own, if_lost=_lost, **where):
-                writers.keep(missing[index], outcome)
-                board.finished(index)
-                done += 1
-                bar.note(f"{done} of {len(names)} trials; {own[index]}: {_words(outcome)}")
+        for index, outcome in outcomes:
+            writers.keep(missing[index], outcome)
+            done += 1
+            bar.note(f"{done} of {len(names)} trials; {own[index]}: {_words(outcome)}")
 
 
 def run_job(job: tuple[Training, CounterPlace]) -> Outcome:
@@ -163,21 +166,39 @@ def _finish(
     run: int,
 ) -> SweepResult:
     rows, lines, failures = [], [], {}
+    values: dict[str, dict[int, float]] = {}
     for chosen, members in cells:
         records = []
+        own = values.setdefault(words(chosen), {})
         for training in members:
             record = store.get(training)
             if record is None:
                 failures[names[training.key]] = store.get_failure(training) or "not run"
             else:
                 records.append(record)
+                own[training.seed] = float(np.mean(record["returns"]))
             value = None if record is None else record["curve"][-1][1]
             line = {"seed": training.seed, "return": value, "key": training.key}
             lines.append({**dict(chosen), **line})
         rows.append(SweepCell(chosen, tuple(records), len(members) - len(records)).row())
     atomic_write(directory.path / "summary.csv", to_csv(rows))
     atomic_write(directory.path / "trials.csv", to_csv(lines))
+    comparison = compare_cells(values)
+    _write_comparison(directory, comparison, values)
     directory.write_summary({"cells": rows, "failures": failures})
     if not failures:
         directory.mark_complete()
-    return SweepResult(rows, failures, run)
+    return SweepResult(rows, failures, run, comparison)
+
+
+def _write_comparison(
+    directory: RunDir, comparison: Comparison | None, values: dict[str, dict[int, float]]
+) -> None:
+    """What `surefoot report` shows, and a table that `surefoot compare` reads."""
+    if comparison is None:  # of an earlier, larger sweep
+        for name in ("comparison.json", "returns.csv"):
+            (directory.path / name).unlink(missing_ok=True)
+        return
+    atomic_write(directory.path / "comparison.json", json_bytes(comparison.to_dict()))
+    seeds = [s for s in next(iter(values.values())) if all(s in own for own in values.values())]
+    write_returns(directory.path / "returns.csv", comparison.returns, ("seed", seeds))

@@ -14,9 +14,9 @@ from typing import Any
 from surefoot.agents.neural.config import NeuralConfig
 from surefoot.agents.tabular.config import TabularConfig
 from surefoot.envs.making import suited_agent
-from surefoot.errors import InputError, unknown
+from surefoot.errors import InputError, at_least, unknown
 from surefoot.runs.files import toml_text
-from surefoot.training.train import Training, at_least
+from surefoot.training.train import Training
 
 Setting = tuple[tuple[str, Any], ...]
 CONFIGS: dict[str, type[Any]] = {"neural": NeuralConfig, "tabular": TabularConfig}
@@ -98,14 +98,14 @@ def _suited(env_id: str, options: str) -> str:
 
 def _check_own(own: Mapping[str, Any], seed: Any) -> None:
     for name in ("steps", "evaluations", "eval_episodes"):
-        at_least(name, own.get(name, 1), 1)
+        at_least(1, **{name: own.get(name, 1)})
     if own["steps"] < own.get("evaluations", 1):
         raise InputError(f"evaluations = {own['evaluations']}: more than steps = {own['steps']}")
     if not isinstance(own["env"], str):
         raise InputError(f"env = {own['env']!r}: it must be the id of a Gymnasium environment")
     if not isinstance(own.get("compiled", False), bool):
         raise InputError(f"compiled = {own['compiled']!r}: it must be true or false")
-    at_least("seed", seed, 0)
+    at_least(0, seed=seed)
     if seed >= 2**32:
         raise InputError(f"seed = {seed}: it must be below 2^32")
 

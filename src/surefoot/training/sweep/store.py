@@ -1,7 +1,7 @@
 """Results of a sweep on disk: one file per training, written once, never overwritten.
 
-OUT/results/KEY.json   what a training gave; the first one to arrive stays
-OUT/failed/KEY.json    why a training gave nothing; goes when it succeeds later
+OUT/results/KEY.json   the result of a training; the first one to arrive stays
+OUT/failed/KEY.json    why a training has no result; goes when it succeeds later
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from surefoot.errors import InputError, RunError
+from surefoot.errors import InputError
 from surefoot.runs.checksum import PLACEHOLDER, stamp, verify
 from surefoot.runs.files import (
     atomic_write,
     discard_temporaries,
     json_bytes,
+    make_directory,
     plain,
     read_bytes,
     read_json,
@@ -35,10 +36,7 @@ class ResultStore:
         self.results = Path(directory) / "results"
         self.failed = Path(directory) / "failed"
         for folder in (self.results, self.failed):
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise RunError(f"cannot make {folder}: {error.strerror}") from error
+            make_directory(folder)
             discard_temporaries(folder)
 
     def put(self, training: Training, result: Record) -> bool:

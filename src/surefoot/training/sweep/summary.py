@@ -5,24 +5,27 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 
+from surefoot.comparison import Comparison, compare
+from surefoot.comparison.words import MANY
 from surefoot.core.particles import cvar
 from surefoot.core.stats import mean_interval
 from surefoot.training.sweep.spec import Setting
 
 ALPHA = 0.25
+LEVEL = 0.05
 MEASURES = ("mean", "low", "high", f"cvar_{ALPHA:g}", "training_return")
 
 
 @dataclass(frozen=True)
 class SweepCell:
-    """One combination of the grid and what its trainings gave."""
+    """One combination of the grid and the results of its trainings."""
 
     chosen: Setting
     records: tuple[dict[str, Any], ...]
@@ -44,6 +47,30 @@ class SweepCell:
             interval = mean_interval(means)
             row["low"], row["high"] = interval.low, interval.high
         return row
+
+
+def compare_cells(values: Mapping[str, Mapping[int, float]]) -> Comparison | None:
+    """Dominance between cells, paired by seed; `values[cell][seed]` is a training's mean return.
+
+    Episodes of one training are not independent, so a training is one value. Seeds that a cell has
+    no result for are left out. None where there is nothing to compare, or more cells than a matrix
+    can show.
+    """
+    seeds = [s for s in next(iter(values.values()), {}) if all(s in own for own in values.values())]
+    if not 2 <= len(values) <= MANY or len(seeds) < 2:
+        return None
+    columns = {name: np.array([own[seed] for seed in seeds]) for name, own in values.items()}
+    if not all(np.isfinite(column).all() for column in columns.values()):
+        return None
+    tests = len(columns) * (len(columns) - 1)
+    resamples = max(
+        1000, math.ceil(2 * tests / LEVEL)
+    )  # a correction over all pairs must leave some
+    source = f"the cells, {len(seeds)} seeds each"
+    return compare(
+        columns, paired=True, dependence="none", prices=False, resamples=resamples, level=LEVEL,
+        source=source,
+    )  # fmt: skip
 
 
 def to_csv(rows: Sequence[dict[str, Any]]) -> bytes:

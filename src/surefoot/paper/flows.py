@@ -1,4 +1,5 @@
-"""The policy, its Monte-Carlo returns, and the particles that flow to them."""
+"""What the evaluation experiment (section 5.2) measures: a policy, its Monte-Carlo returns, and the
+particles that flow to them."""
 
 from __future__ import annotations
 
@@ -12,11 +13,72 @@ import jax.numpy as jnp
 import numpy as np
 
 from surefoot.agents.tabular import TabularConfig, train_trials
-from surefoot.envs import ACTION_NAMES, cliff_walk, monte_carlo_returns
-from surefoot.paper.evaluation.config import PLACES, EvaluationConfig, FlowCell
+from surefoot.envs import ACTION_NAMES, CliffGrid, cliff_walk, monte_carlo_returns
+from surefoot.errors import at_least, unknown
 from surefoot.paper.experiment import Columns, Tables, measure_cells
 from surefoot.policies import Greedy
-from surefoot.transport import jko_flow
+from surefoot.transport import TRANSPORTS, jko_flow
+
+GRID = CliffGrid(4, 12)
+METHODS = (*TRANSPORTS, "sinkhorn-scaled")
+UNIT = 100.0  # the cliff's penalty, in which sinkhorn-scaled counts returns
+PLACES = {"start": GRID.start, "neighbour": GRID.state(2, 0)}
+
+
+class FlowCell(NamedTuple):
+    """All flows of one transport."""
+
+    transport: str
+
+    @property
+    def name(self) -> str:
+        return f"curves-{self.transport}"
+
+    @property
+    def unit(self) -> float:
+        return UNIT if self.transport.endswith("-scaled") else 1.0
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """Section 5.2: Monte-Carlo targets from the learned policy, fitted by JKO steps."""
+
+    trials: int = 10
+    """Independent sets of rollouts and flows."""
+    episodes: int = 10_000
+    """Episodes of Q-learning that the evaluated policy comes from."""
+    seed: int = 0
+    """Seed of everything."""
+    rollouts: int = 200
+    """Rollouts per state and action, each a target particle."""
+    horizon: int = 200
+    """Steps of a rollout."""
+    truth_rollouts: int = 20_000
+    """Rollouts that stand for the truth when errors are measured."""
+    steps: int = 100
+    """JKO steps, each anchored at the one before."""
+    step_size: float = 1.0
+    """h, the time step of the proximal operator."""
+    temperatures: tuple[float, ...] = (1.0, 0.5, 0.25)
+    """Annealing of the entropic transports."""
+    transports: tuple[str, ...] = METHODS
+    """sinkhorn, divergence, exact; sinkhorn-scaled: with rewards in units of the cliff's 100."""
+    gamma: float = 0.9
+    """Discount."""
+    learning_rate: float = 0.5
+    """Of Q-learning."""
+    explore: float = 0.1
+    """Of Q-learning."""
+    fall: float = 0.05
+    """Chance to fall from a cell next to the cliff."""
+
+    def __post_init__(self) -> None:
+        for name in self.transports:
+            if name not in METHODS:
+                raise unknown("transport", name, METHODS)
+        at_least(2, trials=self.trials)  # an interval needs two
+        at_least(1, episodes=self.episodes, rollouts=self.rollouts, horizon=self.horizon)
+        at_least(1, truth_rollouts=self.truth_rollouts, steps=self.steps)
 
 
 class Flows(NamedTuple):
@@ -51,12 +113,11 @@ class EvaluationResults:
             particles = tables[f"particles-{transport}"]
             names = ("loss", "free_energy", "squared_value_error", "converged")
             flows[transport] = Flows(
-                *(particles[name].to_numpy().reshape(-1, *lead, config.rollouts)
-                  for name in ("z", "target_z")),
-                *(curves[name].to_numpy().reshape(-1, *lead, config.steps + 1) for name in names),
-            )  # fmt: skip
-        truth = tables["truth"]["return"].to_numpy().reshape(*lead, -1)
-        return cls(config, tables["policy"]["action"].to_numpy(), truth, flows)
+                *(particles[n].reshape(-1, *lead, config.rollouts) for n in ("z", "target_z")),
+                *(curves[n].reshape(-1, *lead, config.steps + 1) for n in names),
+            )
+        truth = tables["truth"]["return"].reshape(*lead, -1)
+        return cls(config, tables["policy"]["action"], truth, flows)
 
 
 def measure(config: EvaluationConfig, tables: Tables) -> None:
