@@ -34,7 +34,9 @@ class CompareOptions:
     resamples: int = 1000
     """Bootstrap resamples of the test."""
     level: float = 0.05
-    """Significance level, Holm-corrected over pairs."""
+    """Significance level, corrected over pairs."""
+    correction: Literal["holm", "romano-wolf"] = "holm"
+    """For many pairs: Holm's, or Romano and Wolf's step-down, which needs fewer resamples."""
     paired: bool | None = None
     """Rows belong together, such as the same day or seed; the default where lengths are equal."""
     dependence: str = "auto"
@@ -80,6 +82,7 @@ def main(words: list[str]) -> int:
         tolerance=options.tolerance,
         resamples=options.resamples,
         level=options.level,
+        correction=options.correction,
         paired=options.paired,
         dependence=int(options.dependence) if options.dependence.isdigit() else options.dependence,
         blocks=options.blocks,

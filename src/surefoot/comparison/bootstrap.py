@@ -146,11 +146,18 @@ def dominance_test(
 def pair_tests(x: Array, y: Array, *, dependence: str | int = "auto", **settings: Any) -> PairTests:
     """The tests of one pair: both orders, both directions, both hypotheses."""
     chosen = TestSettings(**settings)
+    return run_pair(*checked_pair(x, y, dependence, chosen), chosen)
+
+
+def checked_pair(
+    x: Array, y: Array, dependence: str | int, settings: TestSettings
+) -> tuple[Array, Array, tuple[int, int]]:
+    """The two columns as numbers, and the length of each one's blocks."""
     x, y = _sample(x, "x"), _sample(y, "y")
-    if chosen.paired and len(x) != len(y):
+    if settings.paired and len(x) != len(y):
         raise InputError(f"paired: x has {len(x)} rows and y has {len(y)}")
-    lengths = [memory_of(z, dependence, chosen.blocks).length for z in (x, y)]
-    return run_pair(x, y, (lengths[0], lengths[1]), chosen)
+    lengths = [memory_of(z, dependence, settings.blocks).length for z in (x, y)]
+    return x, y, (lengths[0], lengths[1])
 
 
 def run_pair(
@@ -163,8 +170,9 @@ def run_pair(
     """The tests of two columns, each with its block length; both are checked already."""
     tolerance, trim = settings.tolerance, settings.trim
     trim = usual_trim(len(x) + len(y)) if trim is None else trim
-    draws = _draws(len(x), len(y), lengths, settings)
-    wider = max(stretch(draw.length, draw.n, draw.blocks) for draw in draws)
+    draws = draws_of(len(x), len(y), lengths, settings)
+    # Dominance is established after a correction, so at a smaller level than one test's.
+    wider = stretch_of(draws), stretch_of(draws, 0.01)
     pair = Pair(x, y, trim)
     most = max(1, _CHUNK // max(len(x), len(y)))
     first = Tally(pair.first, 0.0, wider)
@@ -184,7 +192,7 @@ def run_pair(
     )
 
 
-def _draws(n: int, m: int, lengths: tuple[int, int], settings: TestSettings) -> Draws:
+def draws_of(n: int, m: int, lengths: tuple[int, int], settings: TestSettings) -> Draws:
     """Rows that belong together are drawn together, in the longer of the two blocks."""
     options = {"resamples": settings.resamples, "seed": settings.seed, "blocks": settings.blocks}
     if settings.paired:
@@ -194,6 +202,11 @@ def _draws(n: int, m: int, lengths: tuple[int, int], settings: TestSettings) -> 
         Resampling(n, length=lengths[0], **options),
         Resampling(m, length=lengths[1], stream=1, **options),
     )
+
+
+def stretch_of(draws: Draws, level: float = 0.05) -> float:
+    """By how much processes from these draws are too narrow at a level."""
+    return max(stretch(draw.length, draw.n, draw.blocks, level) for draw in draws)
 
 
 def _test(tally: Tally, way: int, draw: Resampling) -> DominanceTest:

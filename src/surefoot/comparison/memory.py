@@ -28,6 +28,10 @@ Blocks = Literal["circular", "stationary"]
 BLOCKS = ("circular", "stationary")
 _ALERT = 0.025  # of each of a column's two tests, so 0.05 for both
 _LONGER = 2.5
+_CRITICAL = {
+    0.05: (1.6449, 2.1859, 0.3142, -0.3427),
+    0.01: (2.3263, 4.1618, 0.5368, -0.9060),
+}
 
 
 @dataclass(frozen=True)
@@ -125,8 +129,8 @@ def block_length(x: Array, blocks: Blocks = "circular") -> float:
     return float(min(length, np.ceil(min(3 * np.sqrt(n), n / 3))))
 
 
-def stretch(length: int, n: int, blocks: Blocks = "circular") -> float:
-    """By how much a process resampled in blocks is too narrow at level 0.05.
+def stretch(length: int, n: int, blocks: Blocks = "circular", level: float = 0.05) -> float:
+    """By how much a process resampled in blocks is too narrow at a level, 0.05 or 0.01.
 
     A variance from n / length blocks is biased downwards and noisy. Kiefer and Vogelsang
     (Econometric Theory 21, 2005) give the critical value of a t ratio whose variance has the
@@ -136,4 +140,5 @@ def stretch(length: int, n: int, blocks: Blocks = "circular") -> float:
     if length <= 1:
         return 1.0
     b = min(1.0, (1.5 if blocks == "stationary" else 1.0) * length / n)
-    return (1.6449 + 2.1859 * b + 0.3142 * b**2 - 0.3427 * b**3) / 1.6449
+    normal, *powers = _CRITICAL[level]
+    return 1 + sum(c * b**k for k, c in enumerate(powers, start=1)) / normal

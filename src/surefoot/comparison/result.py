@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     import polars
     from matplotlib.figure import Figure
 
+    from surefoot.comparison.bands import Band
+
 Relation = Literal["dominates", "dominated", "neither", "equal"]
+Correction = Literal["holm", "romano-wolf"]
 Word = Literal["established", "not contradicted", "contradicted", "cannot tell"]
 
 ORDERS = (1, 2)
@@ -98,6 +101,7 @@ class Comparison:
     blocks: Blocks
     dependence: str | int
     """As it was asked for."""
+    correction: Correction
     memory: dict[str, Memory]
     """What was seen of each column's dependence over time."""
     returns: Columns = field(repr=False)
@@ -151,11 +155,12 @@ class Comparison:
         """What a reader must know before believing the tests."""
         tests = len(self.names) * (len(self.names) - 1)
         notes = []
-        if tests / (1 + self.resamples) > self.level:
+        if self.correction == "holm" and tests / (1 + self.resamples) > self.level:
             needed = int(np.ceil(tests / self.level))
             notes.append(
                 f"{self.resamples} resamples cannot reject anything at level {self.level:g} "
-                f"after Holm's correction over {tests} ordered pairs: take at least {needed}"
+                f"after Holm's correction over {tests} ordered pairs: take at least {needed}, "
+                'or correction="romano-wolf"'
             )
         smallest = min(self.summaries, key=lambda s: s.n)
         if smallest.n < 20:
@@ -171,6 +176,23 @@ class Comparison:
                 "taken as fractions, 0.01 for one percent (in a file 1 % is read as such)"
             )
         return tuple(notes)
+
+    def band(self, a: str, b: str) -> Band:
+        """Simultaneous confidence band of `F^-2` of a less that of b, at `LEVELS`."""
+        from surefoot.comparison.bands import confidence_band
+
+        length = self.verdict(a, b).test.length
+        return confidence_band(
+            self.returns[a], self.returns[b], level=self.level, resamples=self.resamples,
+            seed=self.seed, paired=self.paired, blocks=self.blocks,
+            dependence=length if length > 1 else "none",
+        )  # fmt: skip
+
+    @property
+    def correction_name(self) -> str:
+        if self.correction == "holm":
+            return "Holm's correction"
+        return "correction (dominance: Romano and Wolf's, non-dominance: Holm's)"
 
     @property
     def rows_drawn(self) -> str:
@@ -195,7 +217,7 @@ class Comparison:
     def settings(self) -> dict[str, Any]:
         """What the comparison was made with."""
         names = ("source", "tolerance", "resamples", "seed", "level", "paired", "trim",
-                 "dependence", "blocks")  # fmt: skip
+                 "dependence", "blocks", "correction")  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:

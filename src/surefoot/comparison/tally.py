@@ -22,17 +22,18 @@ WAYS = (1, -1)  # x over y, y over x
 
 
 class Tally:
-    """The counts of one order, for both directions; `stretch` widens the processes.
+    """The counts of one order, for both directions.
 
-    `keep` says that the suprema themselves are wanted too, `parts` that the resamples come in
-    several parts, so that no block can be left out.
+    `stretch` widens the processes: for suprema, then for single t. `keep` says that the suprema
+    themselves are wanted too, `parts` that the resamples come in several parts, so that no block
+    can be left out.
     """
 
     def __init__(
         self,
         curve: Curve,
         tolerance: float = 0.0,
-        stretch: float = 1.0,
+        stretch: tuple[float, float] = (1.0, 1.0),
         *,
         keep: bool = False,
         parts: bool = False,
@@ -44,7 +45,7 @@ class Tally:
             excess = max(float(np.max(way * curve.values)), 0.0) - allowed
             self.excess[way] = excess if excess > slack else min(excess, 0.0)
             self.margin[way] = allowed - way * curve.values
-            self._goal[way] = (self.excess[way] - slack) / stretch
+            self._goal[way] = (self.excess[way] - slack) / stretch[0]
         self._inside = curve.inside
         some = bool(self._inside.any())
         self.pointwise: dict[int, NDArray[np.int64]] = {
@@ -74,7 +75,7 @@ class Tally:
 
     def suprema(self, way: int) -> Array:
         """Of `D_x - D_y` (1) or of `D_y - D_x` (-1) in each resample, where they are kept."""
-        return self.stretch * np.concatenate(self._suprema[way])
+        return self.stretch[0] * np.concatenate(self._suprema[way])
 
     def see_heights(
         self, block: NDArray[Any], high: NDArray[Any], low: NDArray[Any], start: int
@@ -138,7 +139,7 @@ class Tally:
 
     def _limit(self, way: int, here: slice) -> Array:
         """How far from 0 a process must be to be as far as the sample's own."""
-        return (self.margin[way][here] - self.curve.slack) / self.stretch
+        return (self.margin[way][here] - self.curve.slack) / self.stretch[1]
 
     def _compare(self, way: int, extreme: NDArray[Any]) -> None:
         self._reached[way][-1] |= extreme >= self._goal[way]

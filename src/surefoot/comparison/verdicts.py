@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -21,14 +22,16 @@ from surefoot.comparison.pairs import PairResult, Spread, all_pairs
 from surefoot.comparison.result import (
     ORDERS,
     Comparison,
+    Correction,
     Relation,
     Verdict,
     check_directory,
 )
 from surefoot.comparison.returns import Missing, as_table, read_returns
+from surefoot.comparison.stepdown import CORRECTIONS, Suprema, joint_suprema, step_down
 from surefoot.comparison.summaries import summary_of
 from surefoot.core.stats import holm
-from surefoot.errors import InputError
+from surefoot.errors import InputError, unknown
 from surefoot.runs.files import portable_path
 
 
@@ -47,6 +50,7 @@ def compare(
     trim: float | None = None,
     dependence: str | int = "auto",
     blocks: Blocks = "circular",
+    correction: Correction = "holm",
     source: str | None = None,
     progress: bool = False,
     spread: Spread | None = None,
@@ -59,10 +63,14 @@ def compare(
     dominance forgives. `paired` says that a row holds outcomes of one and the same day, seed or
     task in every column, and is taken to be so where all columns have the same rows. `dependence`
     says whether rows depend on those before: "auto" looks at each column, "none", or the length of
-    the blocks to draw. `trim` is the share of the pooled values left out at an end of the range on
-    which dominance can be established (`bootstrap` says why). `spread` computes pairs elsewhere,
-    such as `functools.partial(run_jobs, engine="local")` of `surefoot.training.engines`.
+    the blocks to draw. `correction` is for many pairs: "holm", or "romano-wolf" for the hypotheses
+    of dominance, from resamples that all pairs share (those of non-dominance keep Holm's).
+    `trim` is the share of the pooled values left out at an end of the range on which dominance can
+    be established (`bootstrap` says why). `spread` computes pairs elsewhere, such as
+    `functools.partial(run_jobs, engine="local")` of `surefoot.training.engines`.
     """
+    if correction not in CORRECTIONS:
+        raise unknown("correction", correction, CORRECTIONS)
     if not 0 < level < 1:
         raise InputError(f"level = {level}: it must lie between 0 and 1")
     table = as_table(returns, names, columns, missing=missing, prices=prices)
@@ -82,13 +90,19 @@ def compare(
     memory = {name: memory_of(column, dependence, blocks) for name, column in table.items()}
     lengths = {name: seen.length for name, seen in memory.items()}
     done = all_pairs(table.columns, lengths, settings, spread=spread, show=progress)
-    verdicts = [v for order in ORDERS for v in _verdicts(table, done, order, tolerance, level)]
+    joint = None
+    if correction == "romano-wolf":
+        joint = joint_suprema(table.columns, max(lengths.values()), replace(settings, paired=True))
+    verdicts = [
+        v for order in ORDERS for v in _verdicts(table, done, order, settings, level, joint)
+    ]
     return Comparison(
         tuple(summary_of(name, table[name], table.dates.get(name)) for name in table),
         tuple(verdicts),
         **vars(settings),
         level=float(level),
         dependence=dependence,
+        correction=correction,
         memory=memory,
         returns=table.columns,
         dates=table.dates,
@@ -114,6 +128,7 @@ def compare_file(
     trim: float | None = None,
     dependence: str | int = "auto",
     blocks: Blocks = "circular",
+    correction: Correction = "holm",
     progress: bool = False,
     spread: Spread | None = None,
 ) -> Comparison:
@@ -134,6 +149,7 @@ def compare_file(
         trim=trim,
         dependence=dependence,
         blocks=blocks,
+        correction=correction,
         source=portable_path(Path(path)),
         progress=progress,
         spread=spread,
@@ -147,14 +163,15 @@ def _verdicts(
     names: Iterable[str],
     done: dict[tuple[str, str], PairResult],
     order: int,
-    tolerance: float,
+    settings: TestSettings,
     level: float,
+    joint: tuple[Suprema, Suprema] | None,
 ) -> list[Verdict]:
     """Every ordered pair at one order."""
     pairs = list(permutations(names, 2))
     facts = {pair: done[pair].facts for pair in pairs}
     holds = {
-        pair: fact.first if order == 1 else fact.violation <= tolerance
+        pair: fact.first if order == 1 else fact.violation <= settings.tolerance
         for pair, fact in facts.items()
     }
     test = {pair: done[pair].tests[order - 1] for pair in pairs}
@@ -162,6 +179,10 @@ def _verdicts(
         dict(zip(pairs, holm([getattr(test[pair], name) for pair in pairs]).tolist(), strict=True))
         for name in ("dominance_p", "nondominance_p")
     )
+    if joint is not None:
+        suprema = joint[order - 1]
+        adjusted = step_down(suprema.observed, suprema.resampled).tolist()
+        dominance = dict(zip(suprema.pairs, adjusted, strict=True))
     return [
         Verdict(
             *(a, b, order),

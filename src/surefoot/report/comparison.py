@@ -153,10 +153,10 @@ def _method(content: Mapping[str, Any]) -> str:
     paired = ", rows paired" if content["paired"] else ""
     return (
         f"P-values are those of {content['resamples']:,} resamples (seed {content['seed']}"
-        f"{paired}) after Holm's correction over all ordered pairs. At level "
-        f"{content['level']:g}, a over b is contradicted where the hypothesis that a dominates b "
-        "is rejected (Barrett and Donald, 2003); established where the hypothesis that it does "
-        "not is rejected (Davidson and Duclos, 2013, on the range of values in comparison.json); "
+        f"{paired}) corrected over all ordered pairs ({content.get('correction', 'holm')}). "
+        f"At level {content['level']:g}, a over b is contradicted where the hypothesis that a "
+        "dominates b is rejected (Barrett and Donald, 2003); established where the hypothesis that "
+        "it does not is rejected (Davidson and Duclos, 2013, on the range of values in comparison.json); "
         "not contradicted where the reverse is rejected and it is not itself, even "
         f"without the correction. Otherwise one cannot tell. Tolerance {content['tolerance']:g}."
     )
