@@ -158,7 +158,7 @@ def tests_of_pair(
     """The tests of two columns, each with its block length; both are checked already."""
     tolerance, trim = settings.tolerance, settings.trim
     trim = usual_trim(len(x) + len(y)) if trim is None else trim
-    draws = _draws(len(x), len(y), lengths, settings)
+    draws = pair_draws(len(x), len(y), lengths, settings)
     wider = max(stretch(draw.length, draw.n, draw.blocks) for draw in draws)
     pair = Pair(x, y, trim)
     first, second = Tally(pair.first, 0.0, wider), Tally(pair.second, tolerance, wider)
@@ -181,7 +181,7 @@ def tests_of_pair(
     )
 
 
-def _draws(n: int, m: int, lengths: tuple[int, int], settings: TestSettings) -> Draws:
+def pair_draws(n: int, m: int, lengths: tuple[int, int], settings: TestSettings) -> Draws:
     """Rows that belong together are drawn together, in the longer of the two blocks."""
     options = {"resamples": settings.resamples, "seed": settings.seed, "blocks": settings.blocks}
     if settings.paired:

@@ -24,9 +24,9 @@ from surefoot.comparison.result import (
     Comparison,
     Relation,
     Verdict,
-    check_directory,
 )
 from surefoot.comparison.returns import Columns, Missing, as_table, read_returns
+from surefoot.comparison.saving import check_directory
 from surefoot.comparison.summaries import summary_of
 from surefoot.core.dominance import almost_ssd_ratio, fsd_dominates, ssd_dominates, violation
 from surefoot.core.stats import holm
