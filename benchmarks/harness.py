@@ -111,13 +111,13 @@ def show(rows: Iterable[Any]) -> None:
         print("  " + " | ".join(_cells(row)), flush=True)
 
 
-def save(name: str, rows: Iterable[Any]) -> None:
+def save(name: str, rows: Iterable[Any], about: str | None = None) -> None:
     """Merge one module's rows into the results, machine and versions beside them."""
     stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     stored[name] = {
         "machine": _processor(),
         "versions": {p: v for p in SHOWN if (v := _version(p))},
-        "about": _about(name),
+        "about": _about(name) if about is None else about,
         "rows": [as_dict(row) for row in rows],
     }
     RESULTS.write_text(json.dumps(dict(sorted(stored.items())), indent=1) + "\n")
@@ -177,6 +177,10 @@ def _about(name: str) -> str:
 
 
 def _version(package: str) -> str | None:
+    if package == "surefoot":  # the tree that is measured, whatever was installed
+        import surefoot
+
+        return surefoot.__version__
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

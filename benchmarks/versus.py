@@ -3,6 +3,7 @@
     python -m benchmarks.versus ../surefoot-0.1.0
     python -m benchmarks.versus ../surefoot-0.1.0 neural compare --rounds 15
     python -m benchmarks.versus .          # against itself: how much of a ratio is noise
+    python -m benchmarks.versus ../surefoot-0.1.0 --save 0.1.0    # a table of docs/benchmarks.md
 
 Each side is a process of its own that finds its own `surefoot` (PYTHONPATH) and runs the same
 cases, `benchmarks/versus_cases.py`. The sides take turns on one and the same core, so whatever
@@ -26,7 +27,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.harness import ROOT, duration
+from benchmarks.harness import ROOT, Row, duration, render, save
 
 THREADS = ("NPROC", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 Measure = Callable[[], float]
@@ -221,6 +222,23 @@ def cells(row: Ratio) -> tuple[str, ...]:
     return row.case, duration(here), duration(there), f"{row.ratio:.2f}", f"{low:.2f} - {high:.2f}"
 
 
+def keep(rows: list[Ratio], name: str) -> None:
+    """The table of `docs/benchmarks.md` that shows this tree beside the version called `name`."""
+    about = (
+        f"This version beside {name}: `python -m benchmarks.versus`, two processes that take turns "
+        "on one core. CPU time of a step, a call or a command; above 1 this version is faster. "
+        "In brackets: the middle half of the ratios by round. `python -c pass` is the same program "
+        "on both sides: how far its ratio lies from 1 is noise."
+    )
+    shown = []
+    for row in rows:
+        here, there = statistics.median(row.here), statistics.median(row.there)
+        low, high = row.spread
+        shown.append(Row(row.case, here, name, there, note=f"{low:.2f} to {high:.2f}"))
+    save(f"versus {name}", shown, about)
+    render()
+
+
 HEAD = ("case", "this tree", "other", "ratio", "middle half")
 
 
@@ -233,6 +251,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7, help="turns of each side in a process")
     parser.add_argument("--pairs", type=int, default=2, help="fresh pairs of processes a case")
     parser.add_argument("--out", type=Path, help="JSON file for every measured number")
+    parser.add_argument(
+        "--save", metavar="NAME", help="put it on the page; NAME: the other version"
+    )
     parser.add_argument("--list", action="store_true", help="only name the cases")
     options = parser.parse_args()
     there = source_of(options.other)
@@ -249,6 +270,8 @@ def main() -> int:
         rows.append(row)
         print(_line(cells(row), width), flush=True)
     print(f"{len(rows)} of {len(names)} cases, {(time.monotonic() - begin) / 60:.0f} minutes")
+    if options.save:
+        keep(rows, options.save)
     if options.out:
         kept = [{**row._asdict(), "ratio": row.ratio, "spread": row.spread} for row in rows]
         options.out.write_text(json.dumps({"other": str(options.other), "rows": kept}, indent=1))

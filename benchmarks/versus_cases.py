@@ -187,13 +187,14 @@ def dominance_matrix_compiled() -> Turn:
     return Turn(_repeat(lambda: jax.block_until_ready(program(rows)), 200), 200)
 
 
-def _decisions(policy: Any, *shape: int) -> Make:
+def _decisions(policy: Any, *shape: int, ascending: bool = False) -> Make:
     def make() -> Turn:
         import jax
 
         z = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+        z = np.sort(z, axis=-1) if ascending else z
         rows, key = jax.device_put(z), jax.random.key(0)
-        decide = jax.jit(jax.vmap(lambda z: policy(z, key)))
+        decide = jax.jit(jax.vmap(lambda z: policy(z, key, assume_sorted=ascending)))
         return Turn(_repeat(lambda: jax.block_until_ready(decide(rows)), 200), 200)
 
     return make
@@ -203,6 +204,12 @@ CASES |= {
     "SSD policy, compiled, 64 x 4 actions x 32": _decisions(sf.SSD(), 64, 4, 32),
     "SSD policy, compiled, 64 x 4 actions x 51": _decisions(sf.SSD(), 64, 4, 51),
     "SSD policy, compiled, 32 x 6 actions x 200": _decisions(sf.SSD(), 32, 6, 200),
+    "SSD policy, compiled, sorted, 64 x 4 actions x 51": _decisions(
+        sf.SSD(), 64, 4, 51, ascending=True
+    ),
+    "SSD policy, compiled, sorted, 32 x 6 actions x 200": _decisions(
+        sf.SSD(), 32, 6, 200, ascending=True
+    ),
     "greedy policy, compiled, 64 x 4 actions x 32": _decisions(sf.Greedy(), 64, 4, 32),
     "CVaR policy, compiled, 64 x 4 actions x 32": _decisions(sf.CVaR(0.25), 64, 4, 32),
 }

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -69,12 +70,12 @@ def stopped(words: list[str]) -> int:
 
 def test_flags_stand_alone_or_with_a_value(capsys):
     for words, said in [
-        (["--paired"], "true"), (["--paired", "True"], "true"), (["--no-paired"], "false"),
-        (["--paired", "False"], "false"), ([], "false"),
+        (["--paired"], True), (["--paired", "True"], True), (["--no-paired"], False),
+        (["--paired", "False"], False), (["--paired", "None"], None), ([], None),
     ]:  # fmt: skip
         assert stopped(["compare", *words, "x.csv", "--print-config"]) == 0
         out = capsys.readouterr().out
-        assert f"paired = {said}\n" in out
+        assert tomllib.loads(out).get("paired") is said
         assert 'file = "x.csv"\n' in out
 
 

@@ -167,7 +167,7 @@ def _spell_flags(kind: Any, words: list[str]) -> list[str]:
     for i, word in enumerate(words):
         option, bare = word.replace("_", "-"), "=" not in word
         if bare and option in flags:
-            valued = i + 1 < len(words) and words[i + 1] in TRUE + FALSE
+            valued = i + 1 < len(words) and words[i + 1] in (*TRUE, *FALSE, "None")
             out += [option] if valued else [option, "True"]
         elif bare and option.startswith("--no-") and f"--{option[5:]}" in flags:
             out += [f"--{option[5:]}", "False"]
@@ -180,7 +180,7 @@ def _flags(kind: Any) -> Iterator[str]:
     hints = typing.get_type_hints(kind)
     for field in dataclasses.fields(kind):
         hint: Any = hints[field.name]
-        if hint is bool:
+        if hint in (bool, bool | None):
             yield field.name
         elif dataclasses.is_dataclass(hint):
             yield from _flags(hint)

@@ -8,10 +8,10 @@ at the breakpoints of both settles it.
 There is one rule, here, and everything else calls it: `x` dominates `y` where
 `violation(x, y) <= tolerance`. The violation is the largest shortfall of `F^-2_x`, in the units
 of the returns; at `tau = 1` that is a difference of means. Nothing is forgiven beyond
-`tolerance`: the particles are taken at their word, and partial sums carry what rounding takes
-away, so that the sign of a shortfall is right down to `eps^2` of the returns. Only weights are
-themselves rounded numbers: with them, shortfalls below a few eps of the mean distance between `x`
-and `y` count as none. No third distribution ever matters.
+`tolerance`: the particles are taken at their word, and partial sums keep what rounding takes away
+(`shortfall.py`), so that the sign of a shortfall is right down to `eps^2` of the returns. Only
+weights are themselves rounded numbers: with them, shortfalls below a few eps of the mean distance
+between `x` and `y` count as none. No third distribution ever matters.
 
 What is not a number dominates nothing and is dominated by nothing.
 """

@@ -120,9 +120,12 @@ class Standing(NamedTuple):
 FEW = 32  # up to so many actions are compared one by one: XLA fuses that, but no reduction
 
 
-@jax.jit
-def standings(z: jax.Array, mask: jax.Array | None = None) -> Standing:
-    """The rule against all feasible actions at once, for ascending `z[..., A, N]`."""
+@functools.partial(jax.jit, static_argnames="in_place")
+def standings(z: jax.Array, mask: jax.Array | None = None, *, in_place: bool = False) -> Standing:
+    """The rule against all feasible actions at once, for ascending `z[..., A, N]`.
+
+    `in_place` reads particles where they lie: a fifth faster where they were not sorted here.
+    """
 
     def compare(sums: Sums, worst: jax.Array) -> jax.Array:
         for short, counts in _against_others(sums, mask):
@@ -132,7 +135,7 @@ def standings(z: jax.Array, mask: jax.Array | None = None) -> Standing:
 
     with jax.enable_x64(True):
         none = jnp.zeros(z.shape[:-1], jnp.float64)
-        sums, worst = _while_adding(z, compare, none)
+        sums, worst = _while_adding(z, compare, none, in_place)
         lag, mean_lag = (_per_particle(jnp, w, z) for w in (worst, compare(sums, none)))
         return Standing(_finite(sums), lag, mean_lag)
 
@@ -203,7 +206,10 @@ def _finite(sums: Sums) -> jax.Array:
 
 
 def _while_adding(
-    z: jax.Array, compare: Callable[[Sums, jax.Array], jax.Array], worst: jax.Array
+    z: jax.Array,
+    compare: Callable[[Sums, jax.Array], jax.Array],
+    worst: jax.Array,
+    in_place: bool = False,
 ) -> tuple[Sums, jax.Array]:
     """The sums of all particles, and what `compare` made of all partial ones."""
 
@@ -212,9 +218,14 @@ def _while_adding(
         sums = _plus(sums, column.astype(jnp.float64))
         return (sums, compare(sums, worst)), None
 
+    def add_at(j: jax.Array, state: tuple[Sums, jax.Array]) -> Any:
+        return add(state, jax.lax.dynamic_index_in_dim(z, j, axis=-1, keepdims=False))[0]
+
     none = jnp.zeros(z.shape[:-1], jnp.float64)
-    sums = (none, none) if z.dtype == jnp.float64 else (none,)
-    return jax.lax.scan(add, (sums, worst), jnp.moveaxis(z, -1, 0))[0]
+    start = ((none, none) if z.dtype == jnp.float64 else (none,), worst)
+    if in_place:
+        return jax.lax.fori_loop(0, z.shape[-1], add_at, start)
+    return jax.lax.scan(add, start, jnp.moveaxis(z, -1, 0))[0]  # as the network sorts: no copy
 
 
 def _plus(sums: Sums, column: jax.Array) -> Sums:

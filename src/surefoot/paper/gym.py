@@ -20,17 +20,20 @@ from surefoot.errors import InputError, at_least
 from surefoot.paper.claims import Claim, Verdict
 from surefoot.paper.control import LOSSES, TASKS, Curves, GymTask, check_tasks, train_missing
 from surefoot.paper.experiment import Experiment, Tables
-from surefoot.paper.moments import CONTENDERS, measure_all
-from surefoot.plots import label, legend, legend_below, new_figure, style, styles
-from surefoot.plots.styles import GREY
-from surefoot.runs.progress import progress
+from surefoot.paper.moments import (
+    Moments,
+    draw_moments,
+    measure_moments,
+    moments_claim,
+    read_moments,
+)
+from surefoot.plots import label, legend, new_figure, style
 from surefoot.training.train import Training
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FLOOR = 0.05  # share of the way to solved below which nothing was learned
-PARTS = {"arms": "reward noise (arms)", "fork": "noise behind a fork"}  # of the moments
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ def measure(config: GymConfig, tables: Tables) -> None:
         if config.solving and not solved_by(read_curves(config, tables, task, False), task):
             train(config, tables, task, solving=True)
     if config.moments and "moments" not in tables:
-        tables.write("moments", _moments(config))
+        tables.write("moments", measure_moments(config.moments, config.workers))
 
 
 def _setup(config: GymConfig, task: str, solving: bool) -> dict[str, Training]:
@@ -157,17 +160,6 @@ def _setup(config: GymConfig, task: str, solving: bool) -> dict[str, Training]:
 def train(config: GymConfig, tables: Tables, task: str, solving: bool) -> None:
     description = f"{task}-exploring" if solving else task
     train_missing(_setup(config, task, solving), tables, config.workers, description)
-
-
-def _moments(config: GymConfig) -> dict[str, list[Any]]:
-    with progress(len(CONTENDERS) * config.moments, "second moments", "agents") as bar:
-        rows = []
-        for row in measure_all(list(CONTENDERS), config.moments, workers=config.workers or None):
-            rows.append(row)
-            bar.advance()
-    rows.sort(key=lambda row: (list(CONTENDERS).index(row.name), row.seed))
-    names = ("name", "seed", "arms", "fork", "mean_error")
-    return {name: [getattr(row, name) for row in rows] for name in names}
 
 
 # --- results -----------------------------------------------------------------------------
@@ -190,8 +182,8 @@ class GymResults:
     config: GymConfig
     curves: Mapping[str, Mapping[str, Curves]]
     """By task, `-exploring` at its end where the settings are made for it, and by loss."""
-    moments: Mapping[str, Mapping[str, np.ndarray]]
-    """By loss and part, one value per seed; empty where they were left out."""
+    moments: Moments
+    """Empty where they were left out."""
 
     @classmethod
     def read(cls, config: GymConfig, tables: Tables) -> GymResults:
@@ -200,12 +192,7 @@ class GymResults:
             curves[task] = read_curves(config, tables, task, solving=False)
             if config.solving and not solved_by(curves[task], task):
                 curves[f"{task}-exploring"] = read_curves(config, tables, task, solving=True)
-        moments = {}
-        if config.moments:
-            table = tables["moments"]
-            for name in CONTENDERS:
-                own = table["name"] == name
-                moments[name] = {part: table[part][own] for part in (*PARTS, "mean_error")}
+        moments = read_moments(tables["moments"]) if config.moments else {}
         return cls(config, curves, moments)
 
     def summary(self) -> dict[str, Any]:
@@ -228,7 +215,7 @@ def verdicts(results: GymResults) -> list[Claim]:
               made_for_it=name.endswith("-exploring"))[0]
         for name, curves in results.curves.items()
     ]  # fmt: skip
-    return claims + ([moments_claim(results)] if results.moments else [])
+    return claims + ([moments_claim(results.moments)] if results.moments else [])
 
 
 def judge(
@@ -279,32 +266,12 @@ def judge(
     return claim, facts
 
 
-def moments_claim(results: GymResults) -> Claim:
-    """Not a claim of the paper: what its loss cannot learn, and the remedy."""
-    means = {n: [parts[part].mean() for part in PARTS] for n, parts in results.moments.items()}
-    learned = [name for name, shares in means.items() if min(shares) > 0.7]
-    blind = [name for name, shares in means.items() if max(shares) < 0.3]
-    return Claim(
-        id="gym/second-moment",
-        section="5.3",
-        paper="Two accurate moments are what the dominance policy needs (section 5.1).",
-        measured=f"Learned dispersion: {', '.join(learned)}. Blind to it: {', '.join(blind)}.",
-        verdict="not testable",
-        reason="not claimed for networks; measured as learned over true standard deviation",
-        intervals={
-            f"{name}: fork": mean_interval(parts["fork"])
-            for name, parts in results.moments.items()
-            if results.config.moments > 1
-        },
-    )
-
-
 # --- figures -----------------------------------------------------------------------------
 
 
 def figures(results: GymResults) -> dict[str, Figure]:
     drawn = {"returns": draw_returns(results), "scores": draw_scores(results)}
-    return drawn | ({"second-moments": draw_moments(results)} if results.moments else {})
+    return drawn | ({"second-moments": draw_moments(results.moments)} if results.moments else {})
 
 
 def _task(name: str) -> tuple[str, GymTask]:
@@ -354,21 +321,6 @@ def draw_scores(results: GymResults) -> Figure:
         ax.set_ylim(len(curves) - 0.5, -0.5)
         ax.set_title(title, fontsize=9)
         label(ax, x="final return (dotted: solved)")
-    return figure
-
-
-def draw_moments(results: GymResults) -> Figure:
-    figure, ax = new_figure(size=(7.5, 1.4 + 0.45 * len(results.moments)))
-    looks, names = styles(PARTS.values()), list(results.moments)
-    for i, (part, text) in enumerate(PARTS.items()):
-        values = [results.moments[name][part].mean() for name in names]
-        ax.barh(np.arange(len(names)) + (i - 0.5) * 0.38, values, 0.36, color=looks[text].color,
-                label=text)  # fmt: skip
-    ax.axvline(1.0, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)))
-    ax.set_yticks(range(len(names)), names)
-    ax.invert_yaxis()
-    label(ax, x="learned over true standard deviation (dotted: right)")
-    legend_below(figure, ax)
     return figure
 
 

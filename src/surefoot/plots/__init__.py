@@ -14,7 +14,7 @@
 |                | `draw_sweep_curves(curves)`, named by `cell_label` | `[E, 2]` for each seed   |
 | a comparison   | `draw_comparison(returns, dominant, ...)`          | columns of returns       |
 |                | `draw_bands(bands, words)`                         | a band for each pair     |
-| a decision     | `draw_decision(explanation, title, unit)`          | an `Explanation`         |
+| a decision     | `draw_decision(explanation, title)`                | an `Explanation`         |
 
 The figures of an experiment of the paper are drawn beside it: each module of `surefoot.paper` has
 `figures(results) -> {name: Figure}`, and `surefoot.paper.caption(kind, name)` is the sentence under

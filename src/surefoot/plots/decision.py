@@ -20,7 +20,7 @@ CLOSE = 0.1  # curves that differ by less than this share of their range are dra
 FEW = 6  # actions that one panel shows at once
 
 
-def draw_decision(explanation: Explanation, title: str = "", unit: str = "return") -> Figure:
+def draw_decision(explanation: Explanation, title: str = "") -> Figure:
     """Three panels and the decision in words.
 
     Where several actions have the best mean up to the tolerance, only these are drawn, so that
@@ -49,11 +49,11 @@ def draw_decision(explanation: Explanation, title: str = "", unit: str = "return
         curve(axes[0, 1], tau, below, name, looks[a], **line)
         alpha = np.sort(np.concatenate([frame, e.z[a], [e.mean[a]]]))
         dispersion(axes[0, 2], e.z[a], alpha, name, looks[a], **line)
-    label(axes[0, 0], "Return distribution", f"{unit} x", "share of outcomes ≤ x")
-    height = "F$^{-2}$(τ) minus the chosen action's" if relative else f"F$^{{-2}}$(τ) ({unit})"
+    label(axes[0, 0], "Return distribution", "return x", "share of outcomes ≤ x")
+    height = "F$^{-2}$(τ) minus the chosen action's" if relative else "F$^{-2}$(τ) (return)"
     label(axes[0, 1], "Cumulative quantiles: nowhere below dominates",
           "quantile level τ, worst first", height)  # fmt: skip
-    label(axes[0, 2], "Dispersion space: area = half the variance", rf"{unit} $\alpha$",
+    label(axes[0, 2], "Dispersion space: area = half the variance", r"return $\alpha$",
           r"F$^{(2)}$($\alpha$), shortfall below $\alpha$")  # fmt: skip
     for ax in axes[0]:
         # A small spread around a large return: whole numbers on the ticks, no offset beside them.

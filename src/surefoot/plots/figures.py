@@ -124,11 +124,11 @@ def _rounded(match: re.Match[str]) -> str:
     return " ".join(text.split())
 
 
-def render(figure: Figure, dpi: int = 150) -> tuple[bytes, bytes]:
+def render(figure: Figure) -> tuple[bytes, bytes]:
     """The figure as PNG and SVG files; the same figure makes the same bytes on any day."""
     png = io.BytesIO()
     with matplotlib().rc_context(RC):
-        figure.savefig(png, format="png", dpi=dpi, metadata={"Software": "surefoot"})
+        figure.savefig(png, format="png", dpi=150, metadata={"Software": "surefoot"})
     return png.getvalue(), svg(figure).encode()
 
 
@@ -138,9 +138,9 @@ class FigureStore(Protocol):
     def write_figure(self, name: str, png: bytes, svg: bytes) -> Path: ...
 
 
-def save_figure(figure: Figure, run: FigureStore, name: str, dpi: int = 150) -> Path:
+def save_figure(figure: Figure, run: FigureStore, name: str) -> Path:
     """Store the figure as figures/NAME.png and .svg of the run; returns the path of the PNG."""
-    return run.write_figure(name, *render(figure, dpi))
+    return run.write_figure(name, *render(figure))
 
 
 def matplotlib() -> Any:

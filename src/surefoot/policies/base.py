@@ -117,7 +117,7 @@ class Policy(ABC):
     ) -> Decision:
         z = z if assume_sorted else network_sort(z)
         feasible = jnp.ones(z.shape[0], bool) if mask is None else mask
-        return self.settle(View(z, feasible, *standings(z, mask)), key)
+        return self.settle(View(z, feasible, *standings(z, mask, in_place=assume_sorted)), key)
 
     def settle(self, view: View, key: jax.Array) -> Decision:
         """Draw from the candidates and write down the reasons."""

@@ -12,6 +12,7 @@ import numpy as np
 from surefoot.runs.progress import Bar
 
 CounterPlace = tuple[str, int] | None
+EVERY = 0.5  # seconds between two looks at the counters
 
 
 class Board:
@@ -24,10 +25,8 @@ class Board:
     job counts once, when it is `finished`.
     """
 
-    def __init__(
-        self, sizes: Sequence[int], bar: Bar, *, here: bool = True, every: float = 0.5
-    ) -> None:
-        self._sizes, self._bar, self._here, self._every = list(sizes), bar, here, every
+    def __init__(self, sizes: Sequence[int], bar: Bar, *, here: bool = True) -> None:
+        self._sizes, self._bar, self._here = list(sizes), bar, here
         self._shown, self._done = 0, threading.Event()
         self._thread = threading.Thread(target=self._follow, daemon=True)
 
@@ -55,7 +54,7 @@ class Board:
         self._counters[index] = self._sizes[index]
 
     def _follow(self) -> None:
-        while not self._done.wait(self._every):
+        while not self._done.wait(EVERY):
             self._look()
 
     def _look(self) -> None:
