@@ -12,7 +12,7 @@ export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 # Both test workers, and the processes they start, compile much the same: kept from 0.2 s on, not 1 s.
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.2
 
-.PHONY: help demo test lint types pytest slow peers bench bench-versus bench-learning docs torch browser clean
+.PHONY: help demo test lint types pytest slow peers bench bench-versus size-power bench-learning docs torch browser clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -72,6 +72,9 @@ bench: .venv/.synced ## side-by-side benchmarks
 
 bench-versus: .venv/.synced ## this tree against another checkout: make bench-versus OTHER=../surefoot-0.1.0
 	@$(BIN)/python -m benchmarks.versus $(OTHER)
+
+size-power: .venv/.synced ## level and power of the dominance tests by simulation (an hour of CPU)
+	@$(BIN)/python -m benchmarks.size_power
 
 bench-learning: .venv/.synced ## learning curves beside sb3-contrib's QR-DQN (hours)
 	@$(MAKE) --no-print-directory torch peers

@@ -45,6 +45,12 @@ class CompareOptions:
     """Share of the values left out at an end of the range on which dominance is established."""
     seed: int = 0
     """Seed of the bootstrap."""
+    engine: Literal["serial", "local", "ray"] = "serial"
+    """Where pairs are computed: in this process, in processes of this machine, on a Ray cluster."""
+    workers: int | None = None
+    """Worker processes; one per core by default."""
+    address: str | None = None
+    """Of the engine ray: local, auto, host:port or ray://host:port; a local one by default."""
     out: Path | None = None
     """Directory for returns.csv, comparison.json, .md, the figure and summary.json."""
 
@@ -56,8 +62,13 @@ def main(words: list[str]) -> int:
         raise InputError("compare: name a CSV or Parquet file (surefoot compare --help)")
     if options.prices and options.returns:
         raise InputError("compare: --prices or --returns, not both")
-    from surefoot.comparison import compare_file
+    from functools import partial
 
+    from surefoot.comparison import compare_file
+    from surefoot.training.engines import check_engine, run_jobs
+
+    place = {"engine": options.engine, "address": options.address, "workers": options.workers}
+    check_engine(**place)
     result = compare_file(
         options.file,
         out=options.out,
@@ -75,6 +86,7 @@ def main(words: list[str]) -> int:
         trim=options.trim,
         seed=options.seed,
         progress=True,
+        spread=None if options.engine == "serial" else partial(run_jobs, **place),
     )
     print(result)
     if options.out is not None:

@@ -7,7 +7,7 @@ consecutive rows are drawn, which keep the dependence within them.
 `block_length` is the automatic choice of Politis and White (Econometric Reviews 23, 2004) with the
 correction of Patton, Politis and White (28, 2009). It makes the estimated variance of a mean as
 precise as possible. A test needs something else: that its level holds, so less bias and longer
-blocks (Sun, Phillips and Jin, Econometrica 76, 2008). `look` takes twice the length, and `stretch`
+blocks (Sun, Phillips and Jin, Econometrica 76, 2008). `look` takes 2.5 times that, and `stretch`
 accounts for what a variance from so few blocks lacks. Both were chosen on simulated series;
 `results/size-and-power` is the judgement, on other seeds.
 """
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 Blocks = Literal["circular", "stationary"]
 BLOCKS = ("circular", "stationary")
 _ALERT = 0.025  # of each of a column's two tests, so 0.05 for both
-_LONGER = 2.0
+_LONGER = 2.5
 
 
 @dataclass(frozen=True)
