@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from surefoot.comparison import (
     almost_dominance,
     compare,
-    confidence_band,
     further_tests,
     maximality,
     pair_tests,
@@ -23,8 +22,6 @@ from surefoot.comparison import (
 )
 from surefoot.comparison.almost import ratios
 from surefoot.comparison.stepdown import step_down
-from surefoot.comparison.summaries import LEVELS
-from surefoot.core.particles import cumulative_quantile
 from surefoot.core.stats import holm
 from surefoot.errors import InputError
 
@@ -233,33 +230,3 @@ def test_maximality() -> None:
     maximal = {"calm": rng.normal(0, 0.3, 400), "mid": rng.normal(0.6, 1.5, 400)}
     assert maximality(maximal, 1, resamples=199).p_value < 0.05
     assert maximality(maximal, 2, resamples=199).p_value < 0.05
-
-
-def test_bands_hold_the_difference() -> None:
-    rng = np.random.default_rng(6)
-    x, y = rng.normal(0.2, 1, 150), rng.normal(0, 1.3, 130)
-    band = confidence_band(x, y, resamples=300)
-    expected = cumulative_quantile(x, LEVELS) - cumulative_quantile(y, LEVELS)
-    np.testing.assert_allclose(band.difference, expected, atol=1e-12)
-    known = LEVELS >= 20 / 130
-    assert (np.isfinite(band.low) == known).all()
-    assert (band.low <= band.difference)[known].all()
-    assert (band.difference <= band.high)[known].all()
-    wider = confidence_band(x, y, resamples=300, level=0.01)
-    assert (wider.high >= band.high)[known].all()
-    # Both samples are the same up to the shift, so the difference is a line.
-    shifted = confidence_band(x, x + 1, paired=True, resamples=100)
-    np.testing.assert_allclose(shifted.low[30:], -LEVELS[30:], atol=1e-9)
-
-
-def test_bands_cover() -> None:
-    """Equal distributions: the band holds 0 at all levels at once in about 95 % of the trials."""
-    missed = 0
-    for seed in range(150):
-        rng = np.random.default_rng(seed)
-        x, y = rng.normal(size=(2, 100))
-        band = confidence_band(x, y, resamples=150, seed=seed, dependence="none")
-        missed += bool((band.low > 0).any() or (band.high < 0).any())
-    assert missed / 150 <= 0.05 + 4 * 0.018
-    c = compare({"x": x, "y": y}, resamples=150, seed=149, paired=False, dependence="none")
-    np.testing.assert_array_equal(c.band("x", "y").low, band.low)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from surefoot.comparison.bootstrap import TestSettings, checked_pair, draws_of
+from surefoot.comparison.bootstrap import TestSettings, checked_pair, pair_draws
 from surefoot.comparison.memory import memory_of
 from surefoot.comparison.resampling import Resampling, Weights, WeightStore
 from surefoot.errors import InputError
@@ -58,7 +58,7 @@ def almost_dominance(
     """The ratios of both orders with their intervals; `settings` are those of `TestSettings`."""
     chosen = TestSettings(**settings)
     x, y, lengths = checked_pair(x, y, dependence, chosen)
-    draws = draws_of(len(x), len(y), lengths, chosen)
+    draws = pair_draws(len(x), len(y), lengths, chosen)
     seen = ratios(np.sort(x)[None], np.sort(y)[None])[0]
     step = max(1, _CHUNK // (len(x) + len(y)))
     parts = [

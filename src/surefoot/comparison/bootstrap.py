@@ -170,7 +170,7 @@ def run_pair(
     """The tests of two columns, each with its block length; both are checked already."""
     tolerance, trim = settings.tolerance, settings.trim
     trim = usual_trim(len(x) + len(y)) if trim is None else trim
-    draws = draws_of(len(x), len(y), lengths, settings)
+    draws = pair_draws(len(x), len(y), lengths, settings)
     # Dominance is established after a correction, so at a smaller level than one test's.
     wider = stretch_of(draws), stretch_of(draws, 0.01)
     pair = Pair(x, y, trim)
@@ -192,7 +192,7 @@ def run_pair(
     )
 
 
-def draws_of(n: int, m: int, lengths: tuple[int, int], settings: TestSettings) -> Draws:
+def pair_draws(n: int, m: int, lengths: tuple[int, int], settings: TestSettings) -> Draws:
     """Rows that belong together are drawn together, in the longer of the two blocks."""
     options = {"resamples": settings.resamples, "seed": settings.seed, "blocks": settings.blocks}
     if settings.paired:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.comparison.bootstrap import TestSettings, checked_pair, draws_of, stretch_of
+from surefoot.comparison.bootstrap import TestSettings, checked_pair, pair_draws, stretch_of
 from surefoot.comparison.resampling import WeightStore
 from surefoot.errors import InputError
 
@@ -66,7 +66,7 @@ def further_tests(
         raise InputError(f"subsample = {runs}: runs need 2 rows, and fewer than there are")
     process = _Process(x, y, grid)
     observed = process.curves(process.start)
-    draws = draws_of(len(x), len(y), lengths, chosen)
+    draws = pair_draws(len(x), len(y), lengths, chosen)
     wide = stretch_of(draws)
     moved = [np.concatenate(parts) for parts in zip(*_moved(process, draws, wide), strict=True)]
     windows = process.curves(_windows(process, runs, chosen.resamples))

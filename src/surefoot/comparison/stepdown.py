@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.comparison.bootstrap import TestSettings, draws_of, stretch_of
+from surefoot.comparison.bootstrap import TestSettings, pair_draws, stretch_of
 from surefoot.comparison.memory import memory_of
 from surefoot.comparison.process import Pair
 from surefoot.comparison.returns import Columns, as_table
@@ -55,7 +55,7 @@ def joint_suprema(table: Columns, length: int, settings: TestSettings) -> tuple[
     if len(rows) > 1:
         raise InputError("columns of different lengths cannot be resampled together")
     n = rows.pop()
-    draws = draws_of(n, n, (length, length), settings)
+    draws = pair_draws(n, n, (length, length), settings)
     weights = next(draws[0].chunks(settings.resamples))
     pairs, observed, resampled = [], ([], []), ([], [])
     for a, b in combinations(table, 2):

@@ -25,9 +25,9 @@ from surefoot.comparison.result import (
     Correction,
     Relation,
     Verdict,
-    check_directory,
 )
 from surefoot.comparison.returns import Missing, as_table, read_returns
+from surefoot.comparison.saving import check_directory
 from surefoot.comparison.stepdown import CORRECTIONS, Suprema, joint_suprema, step_down
 from surefoot.comparison.summaries import summary_of
 from surefoot.core.stats import holm
