@@ -12,7 +12,7 @@ export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 # Both test workers, and the processes they start, compile much the same: kept from 0.2 s on, not 1 s.
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.2
 
-.PHONY: help demo test lint types pytest slow peers bench bench-versus bench-learning docs torch browser clean
+.PHONY: help oracles demo test lint types pytest slow peers bench bench-versus size-power bench-learning docs torch browser clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -59,6 +59,14 @@ peers: .venv/.synced ## libraries that tests compare with or adapt to, beside th
 	@$(UV) sync --quiet --locked --inexact $(EXTRAS) --extra bench --extra sb3 \
 	  --extra tianshou --extra ray --extra wandb --extra docs --extra browser --extra data
 
+ORACLES := .oracles/bin/python
+oracles: $(ORACLES) ## GPL packages that tests compare with, in an environment of their own
+
+$(ORACLES): | $(UV)
+	@echo "== installing oracles (pysdtest, deepsig) into .oracles"
+	@$(UV) venv -q --python $(PYTHON) .oracles
+	@$(UV) pip install -q --python $(ORACLES) pysdtest==0.0.21 matplotlib deepsig==1.2.8
+
 browser: ## Chromium and its driver (Debian's), with which tests open and click reports
 	@{ command -v chromium && command -v chromedriver; } >/dev/null || { \
 	  echo "== installing chromium"; apt-get update -qq && \
@@ -73,6 +81,9 @@ bench: .venv/.synced ## side-by-side benchmarks
 bench-versus: .venv/.synced ## this tree against another checkout: make bench-versus OTHER=../surefoot-0.1.0
 	@$(BIN)/python -m benchmarks.versus $(OTHER)
 
+size-power: .venv/.synced ## level and power of the dominance tests by simulation (an hour of CPU)
+	@$(BIN)/python -m benchmarks.size_power
+
 bench-learning: .venv/.synced ## learning curves beside sb3-contrib's QR-DQN (hours)
 	@$(MAKE) --no-print-directory torch peers
 	@$(BIN)/python -m benchmarks.learning
@@ -84,4 +95,4 @@ docs: .venv/.synced ## the documentation, built offline into site/
 	@$(BIN)/mkdocs build --strict
 
 clean: ## remove what the targets made, the environment included
-	rm -rf .venv .tools .cache site build dist
+	rm -rf .venv .oracles .tools .cache site build dist

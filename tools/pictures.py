@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -266,15 +267,15 @@ def strategies() -> Any:
     return sf.compare(names["returns"], seed=0).figure()
 
 
-def real_prices() -> Any:
-    """The figure of `docs/guides/real-prices.md`; its prices come with skfolio (`make peers`)."""
+def real_prices() -> tuple[Any, Any]:
+    """The figures of `docs/guides/real-prices.md`; the prices come with skfolio (`make peers`)."""
     page = (ROOT / "docs" / "guides" / "real-prices.md").read_text()
     blocks = [part.split("```", 1)[0] for part in page.split("```python\n")[1:]]
-    code = "import surefoot as sf\n" + blocks[0].replace('prices.to_csv("sp500.csv")', "")
-    names: dict[str, Any] = {}
-    for block in (code, next(block for block in blocks if "def walk" in block)):
-        exec(compile(block.replace("print(result)", ""), "real-prices.md", "exec"), names)
-    return names["result"].figure()
+    names: dict[str, Any] = {"sf": sf}
+    for block in (blocks[0], *(b for b in blocks if "stocks = " in b or "def walk" in b)):
+        code = "\n".join(x for x in block.splitlines() if not re.match(r"print|prices\.to_csv", x))
+        exec(compile(code, "real-prices.md", "exec"), names)
+    return names["result"].figure(), names["stocks"].figure("bands")
 
 
 def _label(ax: Any, title: str, x: str, y: str) -> None:
@@ -296,11 +297,10 @@ PICTURES: dict[str, Callable[[], Any]] = {
 
 def main(directory: Path = ASSETS, png: bool = False) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    pictures = dict(PICTURES)
+    figures = {name: make() for name, make in PICTURES.items()}
     if importlib.util.find_spec("skfolio"):
-        pictures["real-prices"] = real_prices
-    for name, make in pictures.items():
-        made = make()
+        figures["real-prices"], figures["real-prices-bands"] = real_prices()
+    for name, made in figures.items():
         image, vector = render(made)
         (directory / f"{name}.svg").write_bytes(vector)
         if png:

@@ -139,3 +139,30 @@ def test_installed_script_answers():
     done = subprocess.run([script, "nothing"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "unknown command 'nothing'" in done.stderr
+
+
+def test_compare_reads_files_as_they_are(tmp_path, capsys):
+    path = tmp_path / "prices.csv"
+    rng = np.random.default_rng(0)
+    prices = 100 * np.exp(np.cumsum(rng.normal(0, 0.02, (60, 2)), axis=0))
+    days = np.arange("2020-01-01", "2020-03-01", dtype="M8[D]")
+    pairs = zip(days, prices, strict=True)
+    rows = [f"{day};{a:.4f};{b:.4f}".replace(".", ",") for day, (a, b) in pairs]
+    rows[9] = f"{days[9]};;{prices[9, 1]:.4f}".replace(".", ",")
+    path.write_text("\n".join(["date;a;b", *rows]))
+    words = ["compare", str(path), "--resamples", "99"]
+    assert main(words) == 2
+    assert "look like prices" in capsys.readouterr().err
+    assert main([*words, "--prices", "--returns"]) == 2
+    assert "not both" in capsys.readouterr().err
+    assert main([*words, "--prices"]) == 2
+    assert "row 11, column 'a' is missing" in capsys.readouterr().err
+    assert main([*words, "--prices", "--missing", "pair"]) == 0
+    printed = capsys.readouterr().out
+    assert "2 of 59 rows were left out" in printed
+    assert "2020-01-01 to 2020-02-29" in printed
+    assert "decimal comma" in printed
+    assert "max drawdown" in printed
+    assert main([*words, "--returns", "--missing", "drop", "--index", "date"]) == 0
+    assert main([*words, "--index", "dat"]) == 2
+    assert "Did you mean 'date'" in capsys.readouterr().err

@@ -253,8 +253,9 @@ def test_saved(tmp_path: Path) -> None:
     names = sorted(str(p.relative_to(tmp_path / "out")) for p in files)
     assert names == [
         "comparison.json", "comparison.md", "complete.json", "config.json",
-        "figures/comparison.png", "figures/comparison.svg", "provenance.json", "returns.csv",
-        "returns.parquet", "summary.json",
+        "figures/bands.png", "figures/bands.svg", "figures/comparison.png",
+        "figures/comparison.svg", "provenance.json", "returns.csv", "returns.parquet",
+        "summary.json",
     ]  # fmt: skip
     content = read_json(tmp_path / "out" / "comparison.json")
     assert content == json.loads(json.dumps(c.to_dict()))

@@ -154,8 +154,9 @@ def test_stretch_is_the_critical_value_of_a_t_ratio_with_so_few_blocks() -> None
     variance = np.mean(e * e, axis=1)
     for k in range(1, length):
         variance += 2 * (1 - k / length) * np.sum(e[:, k:] * e[:, :-k], axis=1) / n
-    critical = np.quantile(np.sqrt(n) * mean / np.sqrt(variance), 0.95)
-    assert stretch(length, n) == pytest.approx(critical / 1.6449, rel=0.02)
+    critical = np.quantile(np.sqrt(n) * mean / np.sqrt(variance), [0.95, 0.99])
+    assert stretch(length, n) == pytest.approx(critical[0] / 1.6449, rel=0.02)
+    assert stretch(length, n, level=0.01) == pytest.approx(critical[1] / 2.3263, rel=0.03)
     assert stretch(1, n) == 1.0
     assert stretch(20, n, "stationary") > stretch(20, n) > stretch(10, n) > 1.0
 

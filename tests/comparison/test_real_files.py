@@ -180,7 +180,9 @@ def test_dates_are_written_and_read_back(tmp_path: Path) -> None:
     table = read_returns(path)
     np.testing.assert_array_equal(table.dates["a"], MONTHS)
     assert table["b"].tolist() == [0.3, 0.1, 0.2]
+    assert labels(MONTHS)[0] == "2020-01-31"
     hours = MONTHS + np.timedelta64(90, "m")
+    assert labels(hours)[0] == "2020-01-31T01:30:00"
     np.testing.assert_array_equal(
         read_returns(write_returns(path, columns, ("date", labels(hours)))).dates["a"], hours
     )

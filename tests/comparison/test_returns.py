@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from surefoot.comparison import compare, read_returns
-from surefoot.comparison.returns import as_table
+from surefoot.comparison.returns import Missing, as_table
 from surefoot.errors import InputError
 
 DAYS = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[D]")
@@ -173,30 +173,36 @@ def test_wrong_tables(returns: object, names: list[str] | None, message: str | N
         as_table(returns, names)
 
 
-cells = st.sampled_from(["", "1", "-2.5", "1e9", "nan", "inf", "x", '"', "'", "1_0", " 3 ", "é"])
+cells = st.sampled_from(
+    ["", "1", "-2.5", "1e9", "nan", "inf", "x", '"', "'", "1_0", " 3 ", "é", "2020-01-01",
+     "2020-02-30", "1/2/2020", '"1,5"', "5%", '"1,234"', "0.5", "%", "9999-12-31"]
+)  # fmt: skip
 lines = st.lists(cells, max_size=4).map(lambda row: ",".join(row))
 fuzzed = st.one_of(
     st.binary(max_size=80),
     st.text(max_size=80).map(lambda t: t.encode("utf-8", "surrogatepass")),
     st.lists(lines, max_size=6).map(lambda rows: "\n".join(["a,b", *rows]).encode()),
+    st.lists(lines, max_size=6).map(lambda rows: "\n".join(["date,b", *rows]).encode()),
     st.binary(max_size=40).map(lambda tail: b"PAR1" + tail + b"PAR1"),
 )
 
 
-@given(fuzzed)
-@example(b"a" * 200_000 + b",b\n1,2\n")  # longer than a cell may be
-@example(b"a,b\r1,2\r3,4\r")
+@given(fuzzed, st.sampled_from(["error", "drop", "pair"]), st.sampled_from([None, True, False]))
+@example(b"a" * 200_000 + b",b\n1,2\n", "error", None)  # longer than a cell may be
+@example(b"a,b\r1,2\r3,4\r", "error", None)
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_whatever_the_bytes_it_is_an_input_error_or_clean_columns(
-    tmp_path: Path, content: bytes
+    tmp_path: Path, content: bytes, missing: Missing, prices: bool | None
 ) -> None:
     with contextlib.suppress(InputError):
-        for values in read_returns(written(tmp_path, content)).values():
+        table = read_returns(written(tmp_path, content), missing=missing, prices=prices)
+        for name, values in table.items():
             assert values.dtype == np.float64
             assert len(values) >= 2
             assert np.isfinite(values).all()
+            assert not table.dates or len(table.dates[name]) == len(values)
 
 
 numbers = st.floats(-1e150, 1e150)

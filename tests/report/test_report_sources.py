@@ -250,7 +250,8 @@ def test_a_comparison_by_its_file_and_by_its_directory(compared):
         assert " / " in second.rows[0][2].detail
         assert len(pairs.rows) == 1  # each pair once
         assert pairs.rows[0][2] == "a dominates b"
-        assert figures(page) == ["comparison"]
+        assert figures(page) == ["comparison", "bands"]
+        assert "all τ at once" in of_kind(page, Figure)[1].caption
 
 
 def test_a_comparison_with_dates_has_a_year(tmp_path):

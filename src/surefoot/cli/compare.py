@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -34,7 +34,9 @@ class CompareOptions:
     resamples: int = 1000
     """Bootstrap resamples of the test."""
     level: float = 0.05
-    """Significance level, Holm-corrected over pairs."""
+    """Significance level, corrected over pairs."""
+    correction: Literal["holm", "romano-wolf"] = "holm"
+    """For many pairs: Holm's, or Romano and Wolf's step-down, which needs fewer resamples."""
     paired: bool | None = None
     """Rows belong together, such as the same day or seed; the default where lengths are equal."""
     dependence: str = "auto"
@@ -45,6 +47,12 @@ class CompareOptions:
     """Share of the values left out at an end of the range on which dominance is established."""
     seed: int = 0
     """Seed of the bootstrap."""
+    engine: Literal["serial", "local", "ray"] = "serial"
+    """Where pairs are computed: in this process, in processes of this machine, on a Ray cluster."""
+    workers: int | None = None
+    """Worker processes; one per core by default."""
+    address: str | None = None
+    """Of the engine ray: local, auto, host:port or ray://host:port; a local one by default."""
     out: Path | None = None
     """Directory for returns.csv, comparison.json, .md, the figure and summary.json."""
 
@@ -56,8 +64,17 @@ def main(words: list[str]) -> int:
         raise InputError("compare: name a CSV or Parquet file (surefoot compare --help)")
     if options.prices and options.returns:
         raise InputError("compare: --prices or --returns, not both")
-    from surefoot.comparison import compare_file
+    from functools import partial
 
+    from surefoot.comparison import compare_file
+    from surefoot.training.engines import check_engine, run_jobs
+
+    place: dict[str, Any] = {
+        "engine": options.engine,
+        "address": options.address,
+        "workers": options.workers,
+    }
+    check_engine(**place)
     result = compare_file(
         options.file,
         out=options.out,
@@ -69,12 +86,14 @@ def main(words: list[str]) -> int:
         tolerance=options.tolerance,
         resamples=options.resamples,
         level=options.level,
+        correction=options.correction,
         paired=options.paired,
         dependence=int(options.dependence) if options.dependence.isdigit() else options.dependence,
         blocks=options.blocks,
         trim=options.trim,
         seed=options.seed,
         progress=True,
+        spread=None if options.engine == "serial" else partial(run_jobs, **place),
     )
     print(result)
     if options.out is not None:

@@ -5,31 +5,50 @@
     print(compare({"careful": careful, "bold": bold}))
     compare_file("returns.csv", out="comparison")
 
-raw_tables, numerals, dates, prices, returns: columns of returns, read from files and tables.
-summaries: one column on its own. resampling, process, bootstrap: the tests of a pair. verdicts:
-`compare`, pair by pair. result: `Comparison` and its run directory. words, markup: it as text, HTML
-and a table.
+raw_tables, numerals, dates, row_index, prices, returns: columns of returns, read from files and
+tables. summaries: one column on its own. memory, resampling, process, tally, bootstrap: the tests
+of a pair; bands, further, almost: more about it. pairs, stepdown: all pairs. verdicts: `compare`.
+result: `Comparison`. words, markup, saving: it as text, as HTML and a table, and on disk.
 """
 
+from surefoot.comparison.almost import (
+    AlmostDominance,
+    RelativeRank,
+    almost_dominance,
+    relative_ranking,
+)
+from surefoot.comparison.bands import DifferenceBand
 from surefoot.comparison.bootstrap import DominanceTest, PairTests, dominance_test, pair_tests
-from surefoot.comparison.result import Comparison, Verdict, check_directory
+from surefoot.comparison.further import FurtherTest, further_tests
+from surefoot.comparison.result import Comparison, Verdict
 from surefoot.comparison.returns import ReturnTable, read_returns, write_returns
+from surefoot.comparison.saving import check_directory
+from surefoot.comparison.stepdown import Maximality, maximality
 from surefoot.comparison.summaries import AnnualMeasures, Summary
 from surefoot.comparison.verdicts import compare, compare_file
 
 __all__ = [
+    "AlmostDominance",
     "AnnualMeasures",
     "Comparison",
+    "DifferenceBand",
     "DominanceTest",
+    "FurtherTest",
+    "Maximality",
     "PairTests",
+    "RelativeRank",
     "ReturnTable",
     "Summary",
     "Verdict",
+    "almost_dominance",
     "check_directory",
     "compare",
     "compare_file",
     "dominance_test",
+    "further_tests",
+    "maximality",
     "pair_tests",
     "read_returns",
+    "relative_ranking",
     "write_returns",
 ]

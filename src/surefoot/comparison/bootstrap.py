@@ -43,13 +43,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.comparison.memory import BLOCKS, Blocks, memory_of, stretch
-from surefoot.comparison.process import Pair, Tally
-from surefoot.comparison.resampling import Draws, Resampling, together
+from surefoot.comparison.process import Pair
+from surefoot.comparison.resampling import Draws, Resampling, WeightStore
+from surefoot.comparison.tally import Tally
 from surefoot.core.array import check_tolerance
 from surefoot.errors import InputError, unknown
 
 Array = NDArray[np.float64]
-_CHUNK = 1 << 24  # weights in flight
+_CHUNK = 1 << 27  # weights in flight: a quarter of a gigabyte
 
 
 @dataclass(frozen=True)
@@ -145,43 +146,53 @@ def dominance_test(
 def pair_tests(x: Array, y: Array, *, dependence: str | int = "auto", **settings: Any) -> PairTests:
     """The tests of one pair: both orders, both directions, both hypotheses."""
     chosen = TestSettings(**settings)
+    return run_pair(*checked_pair(x, y, dependence, chosen), chosen)
+
+
+def checked_pair(
+    x: Array, y: Array, dependence: str | int, settings: TestSettings
+) -> tuple[Array, Array, tuple[int, int]]:
+    """The two columns as numbers, and the length of each one's blocks."""
     x, y = _sample(x, "x"), _sample(y, "y")
-    if chosen.paired and len(x) != len(y):
+    if settings.paired and len(x) != len(y):
         raise InputError(f"paired: x has {len(x)} rows and y has {len(y)}")
-    lengths = [memory_of(z, dependence, chosen.blocks).length for z in (x, y)]
-    return tests_of_pair(x, y, (lengths[0], lengths[1]), chosen)
+    lengths = [memory_of(z, dependence, settings.blocks).length for z in (x, y)]
+    return x, y, (lengths[0], lengths[1])
 
 
-def tests_of_pair(
-    x: Array, y: Array, lengths: tuple[int, int], settings: TestSettings
+def run_pair(
+    x: Array,
+    y: Array,
+    lengths: tuple[int, int],
+    settings: TestSettings,
+    store: WeightStore | None = None,
 ) -> PairTests:
     """The tests of two columns, each with its block length; both are checked already."""
     tolerance, trim = settings.tolerance, settings.trim
     trim = usual_trim(len(x) + len(y)) if trim is None else trim
-    draws = _draws(len(x), len(y), lengths, settings)
-    wider = max(stretch(draw.length, draw.n, draw.blocks) for draw in draws)
+    draws = pair_draws(len(x), len(y), lengths, settings)
+    # Dominance is established after a correction, so at a smaller level than one test's.
+    wider = stretch_of(draws), stretch_of(draws, 0.01)
     pair = Pair(x, y, trim)
-    first, second = Tally(pair.first, 0.0, wider), Tally(pair.second, tolerance, wider)
+    most = max(1, _CHUNK // max(len(x), len(y)))
+    first = Tally(pair.first, 0.0, wider)
+    second = Tally(pair.second, tolerance, wider, parts=most < settings.resamples)
     walks: list[tuple[Pair, Tally, Tally | None]] = [(pair, first, second)]
     if tolerance > 0:  # at the first order a shift for each direction, so a support for each
         shifted = Pair(x + tolerance, y, trim), Pair(x, y + tolerance, trim)
         walks += [(moved, Tally(moved.first, 0.0, wider), None) for moved in shifted]
-    most = max(1, _CHUNK // (len(x) + len(y)))
-    for weights in together(draws, most):
+    for weights in (store or WeightStore(0)).together(draws, most):
         for place, *tallies in walks:
-            for tally in tallies:
-                if tally is not None:
-                    tally.begin(weights[0].shape[1])
             place.walk(*weights, *tallies)
-    firsts, length = [walk[1] for walk in walks], max(draw.length for draw in draws)
+    firsts, draw = [walk[1] for walk in walks], max(draws, key=lambda one: one.length)
     over, under = (firsts[1], firsts[2]) if tolerance > 0 else (first, first)
     return PairTests(
-        (_test(over, 1, length), _test(second, 1, length)),
-        (_test(under, -1, length), _test(second, -1, length)),
+        (_test(over, 1, draw), _test(second, 1, draw)),
+        (_test(under, -1, draw), _test(second, -1, draw)),
     )
 
 
-def _draws(n: int, m: int, lengths: tuple[int, int], settings: TestSettings) -> Draws:
+def pair_draws(n: int, m: int, lengths: tuple[int, int], settings: TestSettings) -> Draws:
     """Rows that belong together are drawn together, in the longer of the two blocks."""
     options = {"resamples": settings.resamples, "seed": settings.seed, "blocks": settings.blocks}
     if settings.paired:
@@ -193,33 +204,34 @@ def _draws(n: int, m: int, lengths: tuple[int, int], settings: TestSettings) -> 
     )
 
 
-def _test(tally: Tally, way: int, length: int) -> DominanceTest:
-    """From the processes to the two p-values; `way` is 1 for x over y, -1 for y over x."""
-    curve, resampled = tally.curve, tally.suprema(way)
-    seen = max(float(np.max(way * curve.values)), 0.0)
-    excess = seen - tally.tolerance
-    excess = excess if excess > curve.slack else min(excess, 0.0)
-    many = 1 + len(resampled)
-    margin = tally.margin[way]
-    reached = tally.reached.get(way)
+def stretch_of(draws: Draws, level: float = 0.05) -> float:
+    """By how much processes from these draws are too narrow at a level."""
+    return max(stretch(draw.length, draw.n, draw.blocks, level) for draw in draws)
+
+
+def _test(tally: Tally, way: int, draw: Resampling) -> DominanceTest:
+    """From the counts to the two p-values; `way` is 1 for x over y, -1 for y over x."""
+    curve, many = tally.curve, 1 + draw.resamples
+    margin, pointwise = tally.margin[way], tally.pointwise.get(way)
     inside = np.flatnonzero(curve.inside)
-    if reached is None:  # somewhere in the range the sample does not dominate
+    if pointwise is None:  # somewhere in the range the sample does not dominate
         opposite = 1.0
         weakest = inside[np.argmin(margin[inside])] if len(inside) else len(margin) - 1
     else:
-        weakest = inside[np.argmax(reached[inside] - margin[inside] / (1 + margin[inside].max()))]
-        opposite = (1 + int(reached[weakest])) / many
+        reached = pointwise[inside] - margin[inside] / (1 + margin[inside].max())  # ties: the least
+        weakest = inside[np.argmax(reached)]
+        opposite = (1 + int(pointwise[weakest])) / many
     ends = curve.places[inside[[0, -1]]] if len(inside) else curve.places[[-1, -1]]
     return DominanceTest(
         curve.order,
-        statistic=curve.root * excess / curve.scale,
-        dominance_p=(1 + int(np.count_nonzero(resampled >= excess - curve.slack))) / many,
+        statistic=curve.root * tally.excess[way] / curve.scale,
+        dominance_p=(1 + tally.reached(way)) / many,
         nondominance_p=opposite,
         low=float(ends[0]),
         high=float(ends[1]),
         weakest=float(curve.places[weakest]),
         margin=float(margin[weakest]) / curve.scale,
-        length=length,
+        length=draw.length,
     )
 
 

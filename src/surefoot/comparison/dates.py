@@ -92,9 +92,12 @@ def span(dates: Dates) -> str:
 
 
 def labels(dates: Dates) -> list[str]:
-    """As ISO writes them, in days where nothing is within a day."""
-    days = dates.astype("M8[D]")
-    return [str(date) for date in (days if (days == dates).all() else dates.astype("M8[us]"))]
+    """As ISO writes them, in days or seconds where nothing is within one."""
+    for unit in ("D", "s", "us"):
+        rounded = dates.astype(f"M8[{unit}]")
+        if (rounded == dates).all():
+            break
+    return [str(date) for date in rounded]
 
 
 def _all(cells: Sequence[str], read: Callable[[str], datetime | None], place: Place) -> Dates:

@@ -7,7 +7,7 @@ consecutive rows are drawn, which keep the dependence within them.
 `block_length` is the automatic choice of Politis and White (Econometric Reviews 23, 2004) with the
 correction of Patton, Politis and White (28, 2009). It makes the estimated variance of a mean as
 precise as possible. A test needs something else: that its level holds, so less bias and longer
-blocks (Sun, Phillips and Jin, Econometrica 76, 2008). `look` takes twice the length, and `stretch`
+blocks (Sun, Phillips and Jin, Econometrica 76, 2008). `look` takes 2.5 times that, and `stretch`
 accounts for what a variance from so few blocks lacks. Both were chosen on simulated series;
 `results/size-and-power` is the judgement, on other seeds.
 """
@@ -27,7 +27,11 @@ Array = NDArray[np.float64]
 Blocks = Literal["circular", "stationary"]
 BLOCKS = ("circular", "stationary")
 _ALERT = 0.025  # of each of a column's two tests, so 0.05 for both
-_LONGER = 2.0
+_LONGER = 2.5
+_CRITICAL = {
+    0.05: (1.6449, 2.1859, 0.3142, -0.3427),
+    0.01: (2.3263, 4.1618, 0.5368, -0.9060),
+}
 
 
 @dataclass(frozen=True)
@@ -125,8 +129,8 @@ def block_length(x: Array, blocks: Blocks = "circular") -> float:
     return float(min(length, np.ceil(min(3 * np.sqrt(n), n / 3))))
 
 
-def stretch(length: int, n: int, blocks: Blocks = "circular") -> float:
-    """By how much a process resampled in blocks is too narrow at level 0.05.
+def stretch(length: int, n: int, blocks: Blocks = "circular", level: float = 0.05) -> float:
+    """By how much a process resampled in blocks is too narrow at a level, 0.05 or 0.01.
 
     A variance from n / length blocks is biased downwards and noisy. Kiefer and Vogelsang
     (Econometric Theory 21, 2005) give the critical value of a t ratio whose variance has the
@@ -136,4 +140,5 @@ def stretch(length: int, n: int, blocks: Blocks = "circular") -> float:
     if length <= 1:
         return 1.0
     b = min(1.0, (1.5 if blocks == "stationary" else 1.0) * length / n)
-    return (1.6449 + 2.1859 * b + 0.3142 * b**2 - 0.3427 * b**3) / 1.6449
+    normal, *powers = _CRITICAL[level]
+    return 1 + sum(c * b**k for k, c in enumerate(powers, start=1)) / normal

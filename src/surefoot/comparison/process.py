@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.comparison.resampling import Weights
+
+if TYPE_CHECKING:
+    from surefoot.comparison.tally import Tally
 
 Array = NDArray[np.float64]
 _BLOCK = 128  # values of the support summed at once (measured)
@@ -74,72 +77,37 @@ class Pair:
             part.astype(self._dtype) * self._dtype(factor) if factor > 1 else part
             for part, factor in zip((x, y), self._factors, strict=True)
         ]
-        resamples, n = x.shape[1], len(x)
-        block, integral = np.empty((_BLOCK, resamples), self._dtype), np.empty((_BLOCK, resamples))
-        height, area = np.zeros(resamples, self._dtype), np.zeros(resamples)
-        seen = 0
+        resamples = x.shape[1]
+        buffer = np.empty((_BLOCK, resamples), self._dtype)
+        heights, seen = {0: np.zeros(resamples, self._dtype)}, 0
+        for tally in (first, second):
+            if tally is not None:
+                tally.begin(resamples)
         for start in range(0, len(self._order), _BLOCK):
-            places = self._order[start : start + _BLOCK].tolist()
-            for line, place in zip(block, places, strict=False):
-                if place < n:
-                    np.add(height, rows[0][place], out=line)
-                else:
-                    np.subtract(height, rows[1][place - n], out=line)
-                height = line
-            height, part = height.copy(), block[: len(places)]
-            if first is not None:
-                shown = part[self._last[start : start + _BLOCK]] if self._ties else part
-                first.see(shown, seen)
-                seen += len(shown)
+            block = self._block(start, heights[start], rows, buffer)
+            heights[start + _BLOCK] = block[-1].copy()
+            high, low = block.max(axis=0), block.min(axis=0)
             if second is not None:
-                part = np.multiply(
-                    part, self._width[start : start + _BLOCK, None], out=integral[: len(places)]
-                )
-                for line in part:
-                    area = np.add(area, line, out=line)
-                area = area.copy()
-                second.see(part, start)
+                second.see_areas(block, high, low, self._width[start : start + _BLOCK], start)
+            if first is not None and self._ties:  # only the last of equal values counts
+                block = block[self._last[start : start + _BLOCK]]
+                high, low = (f(block, axis=0, initial=0) for f in (np.max, np.min))
+            if first is not None:
+                first.see_heights(block, high, low, seen)
+                seen += len(block)
+        for start in second.unsettled() if second is not None else ():
+            block = self._block(start, heights[start], rows, buffer)
+            second.settle(block, self._width[start : start + _BLOCK], start)
 
-
-class Tally:
-    """What the resamples' processes of one order come to, for both directions.
-
-    `high` and `low`: their suprema and infima, never below or above 0, as left of all values every
-    D is 0. `reached`: at how many resamples the process at t is at least as far from 0 as the
-    sample's own, for every t of the range; counted only where the sample dominates on all of it.
-    `stretch` says how much narrower than the truth the processes are.
-    """
-
-    def __init__(self, curve: Curve, tolerance: float = 0.0, stretch: float = 1.0) -> None:
-        self.curve, self.tolerance, self._stretch = curve, tolerance * curve.scale, stretch
-        self._highs: list[Array] = []
-        self._lows: list[Array] = []
-        self.margin = {1: self.tolerance - curve.values, -1: self.tolerance + curve.values}
-        self.reached: dict[int, NDArray[np.int64]] = {
-            way: np.zeros(len(curve.values), np.int64)
-            for way, margin in self.margin.items()
-            if curve.inside.any() and (margin[curve.inside] > curve.slack).all()
-        }
-
-    def begin(self, resamples: int) -> None:
-        """The next blocks are those of so many further resamples."""
-        self._highs.append(np.zeros(resamples))
-        self._lows.append(np.zeros(resamples))
-
-    def see(self, block: NDArray[Any], start: int) -> None:
-        if not len(block):
-            return
-        high, low = self._highs[-1], self._lows[-1]
-        np.maximum(high, block.max(axis=0), out=high)
-        np.minimum(low, block.min(axis=0), out=low)
-        here = slice(start, start + len(block))
-        for way, reached in self.reached.items():
-            if self.curve.inside[here].any():
-                limit = (self.margin[way][here, None] - self.curve.slack) / self._stretch
-                far = block <= -limit if way > 0 else block >= limit
-                reached[here] += np.count_nonzero(far, axis=1)
-
-    def suprema(self, way: int) -> Array:
-        """Of `D_x - D_y` (1) or of `D_y - D_x` (-1) in each resample, as wide as they should be."""
-        parts = self._highs if way > 0 else self._lows
-        return way * self._stretch * np.concatenate(parts)
+    def _block(
+        self, start: int, height: NDArray[Any], rows: list[Any], buffer: NDArray[Any]
+    ) -> NDArray[Any]:
+        """Running sums at some values of the support, from those before."""
+        n, places = len(rows[0]), self._order[start : start + _BLOCK].tolist()
+        for line, place in zip(buffer, places, strict=False):
+            if place < n:
+                np.add(height, rows[0][place], out=line)
+            else:
+                np.subtract(height, rows[1][place - n], out=line)
+            height = line
+        return buffer[: len(places)]

@@ -39,6 +39,28 @@ class RawTable:
         named = f"column {column!r}" if column else "column 1"
         return f"{self.name}: row {index + self.first_row}, {named}"
 
+    def cells(self, name: str) -> Any:
+        """A column as an array of numbers or dates, or else as a list of its cells."""
+        values = self.columns[name]
+        if isinstance(values, np.ma.MaskedArray):
+            raise InputError(
+                f"{self.name}: column {name!r} is a masked array: fill it with NaN, and say what "
+                "happens to missing values"
+            )
+        if isinstance(values, list) and values and isinstance(values[0], str):
+            return values
+        try:
+            array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+        except Exception as error:  # ragged lists, or whatever a foreign table raises
+            raise InputError(f"{self.name}: column {name!r} holds no numbers: {error}") from None
+        if array.ndim != 1:
+            raise InputError(f"{self.name}: column {name!r} has shape {array.shape}, not one axis")
+        if array.dtype.kind in "iufMb":
+            return array
+        if isinstance(values, np.ndarray) or array.dtype.kind not in "OUS":
+            raise InputError(f"{self.name}: column {name!r} holds {array.dtype}, not numbers")
+        return array.tolist() if hasattr(values, "to_numpy") else list(values)
+
 
 def raw_file(path: str, data: bytes) -> RawTable:
     """CSV (also separated by semicolons or tabs) or Parquet."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from surefoot.comparison.memory import Blocks
 
 Weights = NDArray[np.int16]
+_SIDE = 64
 _DRAWN = 1 << 18  # rows times resamples drawn at once: more fall out of the cache (measured)
 
 
@@ -38,11 +39,13 @@ class Resampling:
         starts, breaks = map(np.random.default_rng, (seeds, seeds.spawn(1)[0]))
         for start in range(0, self.resamples, most):
             out = np.empty((self.n, min(most, self.resamples - start)), np.int16)
-            step = max(1, _DRAWN // self.n)
-            for at in range(0, out.shape[1], step):
-                part = out[:, at : at + step]
-                part[:] = self._counts(part.shape[1], starts, breaks).T
-            out -= 1
+            for at in range(0, out.shape[1], _SIDE):
+                side = out[:, at : at + _SIDE]
+                lines = np.empty((side.shape[1], self.n), np.int16)  # turned over in one go
+                for i in range(0, len(lines), step := max(1, _DRAWN // self.n)):
+                    part = lines[i : i + step]
+                    part[:] = self._counts(len(part), starts, breaks)
+                np.subtract(lines.T, 1, out=side)
             yield out
 
     def _counts(
@@ -68,13 +71,32 @@ class Resampling:
 Draws = tuple[Resampling, Resampling]
 
 
-def together(draws: Draws, most: int) -> Iterator[tuple[Weights, Weights]]:
-    """Weights of both columns of a pair; one array for both where they share their rows."""
-    if draws[0] == draws[1]:
-        for weights in draws[0].chunks(most):
-            yield weights, weights
-    else:
-        yield from zip(draws[0].chunks(most), draws[1].chunks(most), strict=True)
+class WeightStore:
+    """Weights of the last few draws, as long as they are small: many pairs share theirs."""
+
+    def __init__(self, most: int = 1 << 26, many: int = 2) -> None:
+        self._most, self._many = most, many
+        self._kept: dict[Resampling, Weights] = {}
+
+    def together(self, draws: Draws, most: int) -> Iterator[tuple[Weights, Weights]]:
+        """Weights of both columns of a pair; one array for both where they share their rows."""
+        if draws[0] == draws[1]:
+            for weights in self._chunks(draws[0], most):
+                yield weights, weights
+        else:
+            yield from zip(*(self._chunks(draw, most) for draw in draws), strict=True)
+
+    def _chunks(self, draw: Resampling, most: int) -> Iterator[Weights]:
+        if draw.n * draw.resamples > self._most:
+            yield from draw.chunks(most)
+            return
+        if draw not in self._kept:
+            while len(self._kept) >= self._many:
+                del self._kept[next(iter(self._kept))]
+            self._kept[draw] = next(draw.chunks(draw.resamples))
+        weights = self._kept[draw]
+        for start in range(0, draw.resamples, most):
+            yield weights[:, start : start + most]
 
 
 def _cover(

@@ -1,42 +1,36 @@
-"""What `compare` answers: each column's summary, each pair's verdict, and the sets they make.
-
-A saved one (`Comparison.save`, `surefoot compare --out`, `evaluate --out`) is a run directory:
-
-DIR/config.json, provenance.json     settings, versions and seed
-DIR/returns.csv (and .parquet)       the samples, one column each; `surefoot compare` reads it
-DIR/comparison.json, .md             every pair's verdict, in full
-DIR/figures/comparison.png, .svg
-DIR/summary.json, complete.json
-"""
+"""What `compare` answers: each column's summary, each pair's verdict, and the sets they make."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from surefoot.comparison.bootstrap import DominanceTest
-from surefoot.comparison.dates import Dates, labels
+from surefoot.comparison.bands import DifferenceBand, difference_band
+from surefoot.comparison.bootstrap import DominanceTest, TestSettings, pair_draws
+from surefoot.comparison.dates import Dates
 from surefoot.comparison.memory import Blocks, Memory
-from surefoot.comparison.returns import Columns, write_returns
+from surefoot.comparison.returns import Columns
 from surefoot.comparison.summaries import LEVELS, Summary
 from surefoot.errors import InputError, unknown
-from surefoot.runs.directory import RunDir
-from surefoot.runs.files import atomic_write, json_bytes, plain
+from surefoot.runs.files import plain
 
 if TYPE_CHECKING:
     import polars
     from matplotlib.figure import Figure
 
+
 Relation = Literal["dominates", "dominated", "neither", "equal"]
+Correction = Literal["holm", "romano-wolf"]
 Word = Literal["established", "not contradicted", "contradicted", "cannot tell"]
 
 ORDERS = (1, 2)
+FIGURES = ("distributions", "bands")
 WILD = 3.0  # volatility of a year beyond which fractions are probably percents
 
 
@@ -98,6 +92,7 @@ class Comparison:
     blocks: Blocks
     dependence: str | int
     """As it was asked for."""
+    correction: Correction
     memory: dict[str, Memory]
     """What was seen of each column's dependence over time."""
     returns: Columns = field(repr=False)
@@ -151,11 +146,12 @@ class Comparison:
         """What a reader must know before believing the tests."""
         tests = len(self.names) * (len(self.names) - 1)
         notes = []
-        if tests / (1 + self.resamples) > self.level:
+        if self.correction == "holm" and tests / (1 + self.resamples) > self.level:
             needed = int(np.ceil(tests / self.level))
             notes.append(
                 f"{self.resamples} resamples cannot reject anything at level {self.level:g} "
-                f"after Holm's correction over {tests} ordered pairs: take at least {needed}"
+                f"after Holm's correction over {tests} ordered pairs: take at least {needed}, "
+                'or correction="romano-wolf"'
             )
         smallest = min(self.summaries, key=lambda s: s.n)
         if smallest.n < 20:
@@ -171,6 +167,12 @@ class Comparison:
                 "taken as fractions, 0.01 for one percent (in a file 1 % is read as such)"
             )
         return tuple(notes)
+
+    @property
+    def correction_name(self) -> str:
+        if self.correction == "holm":
+            return "Holm's correction"
+        return "correction (dominance: Romano and Wolf's, non-dominance: Holm's)"
 
     @property
     def rows_drawn(self) -> str:
@@ -195,7 +197,7 @@ class Comparison:
     def settings(self) -> dict[str, Any]:
         """What the comparison was made with."""
         names = ("source", "tolerance", "resamples", "seed", "level", "paired", "trim",
-                 "dependence", "blocks")  # fmt: skip
+                 "dependence", "blocks", "correction")  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
@@ -238,16 +240,34 @@ class Comparison:
 
         return markdown(self)
 
-    def figure(self) -> Figure:
-        """Distributions, dominance, lower tails and dispersion, as a matplotlib figure."""
-        from surefoot.plots import draw_comparison
+    def band(self, a: str, b: str) -> DifferenceBand:
+        """`F^-2` of a less that of b, with a band at the comparison's level; drawn as the tests."""
+        self._check_names(a, b)
+        x, y = self.returns[a], self.returns[b]
+        lengths = self.memory[a].length, self.memory[b].length
+        settings = TestSettings(self.resamples, self.seed, paired=self.paired, blocks=self.blocks)
+        draws = pair_draws(len(x), len(y), lengths, settings)
+        return difference_band(a, b, x, y, draws, self.level)
 
-        return draw_comparison(
-            self.returns,
-            dominant=self.dominant(),
-            established=self.dominant(established=True),
-            efficient=self.efficient(),
-        )
+    def figure(self, what: Literal["distributions", "bands"] = "distributions") -> Figure:
+        """A matplotlib figure: distributions, dominance, lower tails and dispersion of the columns,
+        or the differences of `F^-2` of up to six pairs with their bands."""
+        from surefoot.plots import draw_bands, draw_comparison
+
+        if what not in FIGURES:
+            raise unknown("figure", what, FIGURES)
+        if what == "distributions":
+            return draw_comparison(
+                self.returns,
+                dominant=self.dominant(),
+                established=self.dominant(established=True),
+                efficient=self.efficient(),
+            )
+        best = sorted(self.summaries, key=lambda s: (s.name not in self.efficient(), -s.mean))
+        shown = [name for name in self.names if name in {s.name for s in best[:4]}]
+        pairs = list(combinations(shown, 2))
+        words = {pair: (self.verdict(*pair).word, self.verdict(*pair[::-1]).word) for pair in pairs}
+        return draw_bands([self.band(*pair) for pair in pairs], words)
 
     def save(
         self,
@@ -261,25 +281,9 @@ class Comparison:
         A comparison that is already there is replaced; any other content is refused. `config` and
         `summary` go into config.json and summary.json beside what the comparison writes there.
         """
-        check_directory(directory)
-        content = {**self.settings, "columns": self.names, **(config or {})}
-        run = RunDir.create(
-            directory, content, kind="comparison", seeds=self.seed, existing="overwrite"
-        )
-        dates = self._common_dates()
-        index = None if dates is None else ("date", labels(dates))
-        write_returns(run.path / "returns.csv", self.returns, index)
-        if importlib.util.find_spec("polars"):
-            run.write_table(self._padded_returns(), "returns")
-        atomic_write(run.path / "comparison.json", json_bytes(self.to_dict()))
-        atomic_write(run.path / "comparison.md", self.to_markdown().encode())
-        if importlib.util.find_spec("matplotlib"):
-            from surefoot.plots import save_figure
+        from surefoot.comparison.saving import save
 
-            save_figure(self.figure(), run, "comparison")
-        run.write_summary({**self._main_numbers(), **(summary or {})})
-        run.mark_complete()
-        return run.path
+        return save(self, directory, config=config, summary=summary)
 
     def __str__(self) -> str:
         from surefoot.comparison.words import text
@@ -290,38 +294,6 @@ class Comparison:
         bad = {v.a for v in self.verdicts if v.order == order and not good(v)}
         return tuple(name for name in self.names if name not in bad)
 
-    def _common_dates(self) -> Dates | None:
-        """The dates of the rows, where every column has the same."""
-        first, *others = self.dates.values() or (None,)
-        same = first is not None and all(np.array_equal(first, each) for each in others)
-        return first if same else None
-
-    def _padded_returns(self) -> Columns:
-        """Columns of equal length, as a Parquet table needs them: NaN at the end of short ones."""
-        longest = max(map(len, self.returns.values()))
-        return {
-            name: np.append(column, np.full(longest - len(column), np.nan))
-            for name, column in self.returns.items()
-        }
-
-    def _main_numbers(self) -> dict[str, Any]:
-        """The numbers a reader looks for first."""
-        return {
-            "kind": "comparison",
-            "columns": {
-                s.name: {
-                    "n": s.n, "mean": s.mean, "deviation": s.deviation, "worst": s.worst,
-                    "cvar_0.05": s.cvar(0.05), "cvar_0.25": s.cvar(0.25), "median": s.median,
-                    "best": s.best,
-                }
-                for s in self.summaries
-            },
-            "dominant": self.dominant(),
-            "established_dominant": self.dominant(established=True),
-            "efficient": self.efficient(),
-            "notes": self.notes,
-        }  # fmt: skip
-
     def _check_names(self, *names: str) -> None:
         for name in names:
             if name not in self.names:
@@ -331,15 +303,3 @@ class Comparison:
 def _check_order(order: int) -> None:
     if order not in ORDERS:
         raise InputError(f"order = {order}: dominance is offered at order 1 and 2")
-
-
-def check_directory(directory: str | os.PathLike[str]) -> None:
-    """Refuse, before anything is computed, a directory that holds something else."""
-    place = Path(directory)
-    if place.is_file():
-        raise InputError(f"{directory} is a file, not a directory")
-    if (place / "config.json").is_file():
-        if RunDir.open(place).read_config().get("kind") != "comparison":
-            raise InputError(f"{directory} holds a run of another kind: choose another directory")
-    elif place.is_dir() and any(not entry.name.startswith(".") for entry in place.iterdir()):
-        raise InputError(f"{directory} is not empty and holds no run: choose another directory")

@@ -13,7 +13,6 @@ import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
@@ -21,10 +20,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.comparison.dates import DATE_NAMES, Dates, dates_of, rows_per_year, span
+from surefoot.comparison.dates import Dates
 from surefoot.comparison.numerals import Decimal, read_numerals
 from surefoot.comparison.prices import looks_like_prices, returns_of
-from surefoot.comparison.raw_tables import UNNAMED, RawTable, count, one_line, raw_file, raw_memory
+from surefoot.comparison.raw_tables import RawTable, count, one_line, raw_file, raw_memory
+from surefoot.comparison.row_index import find_index
 from surefoot.errors import InputError, unknown
 from surefoot.runs.files import atomic_write, read_bytes
 
@@ -35,8 +35,6 @@ Missing = Literal["error", "drop", "pair"]
 MISSING_VALUES = ("error", "drop", "pair")
 DECIMALS = ("auto", "point", "comma")
 LARGEST = 1e150  # the square of a return must still be a number
-COUNTERS = frozenset({UNNAMED, "index", "unnamed: 0", "level_0", "row", "id", "episode", "seed",
-                      "trial", "step"})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,7 @@ def _table(
     decimal: Decimal,
 ) -> ReturnTable:
     _check_options(missing, decimal)
-    own, dates, notes = _index(raw, columns, index)
+    own, dates, notes = find_index(raw, columns, index)
     values, remarks = _numbers(raw, _chosen(raw.columns, columns, raw.name, own), decimal)
     notes += remarks
     longest = max(map(len, values.values()), default=0)
@@ -191,91 +189,7 @@ def _chosen(
     return [name for name in table if name != index]
 
 
-# --- the index ---------------------------------------------------------------------------
-
-
-def _index(
-    raw: RawTable, columns: Sequence[str] | None, wanted: str | None
-) -> tuple[str | None, Dates | None, list[str]]:
-    """The column that says when or which a row is, its dates, and what to tell of it."""
-    if wanted == "none" and wanted not in raw.columns:
-        return None, None, []
-    if wanted is not None and wanted not in raw.columns:
-        raise unknown(f"column of {raw.name}", wanted, [each for each in raw.columns if each])
-    free = [name for name in raw.columns if columns is None or name not in columns]
-    marked = wanted if wanted is not None else raw.index
-    for name in free if marked is None else [marked]:
-        dates = dates_of(_cells(raw, name), name, partial(raw.cell, column=name))
-        if dates is not None:
-            rate = rows_per_year(np.sort(dates))
-            per_year = f", {rate:.4g} rows a year" if rate else ""
-            ends = span(np.sort(dates)) if len(dates) else "none"
-            return name, dates, [f"dates are in {_called(name)}: {ends}{per_year}"]
-    if marked == UNNAMED and wanted is None and not _labels(raw, UNNAMED):
-        raise InputError(f"{raw.name}: row 1, column 1 has no name, and its values are no index")
-    if marked is not None:
-        return marked, None, [f"{_called(marked)} is the index and is not compared"]
-    if free and _counts(raw, free[0]):
-        return free[0], None, [f"{_called(free[0])} counts the rows and is not compared"]
-    for name in free:
-        if name.lower() in DATE_NAMES - {"time", "day", "month"}:
-            raise InputError(
-                f"{raw.cell(0, name)} holds {_cells(raw, name)[0]!r}, which is not a date that "
-                "can be read: write YYYY-MM-DD, or choose columns"
-            )
-    return None, None, []
-
-
-def _called(name: str) -> str:
-    return f"column {name!r}" if name else "the first column"
-
-
-def _labels(raw: RawTable, name: str) -> bool:
-    """Whether a column without a name can be an index: it counts, or its text is no number."""
-    cells = _cells(raw, name)
-    if _counts(raw, name):
-        return True
-    try:
-        [float(cell) for cell in cells if cell != ""]
-    except (TypeError, ValueError):
-        return True
-    return False
-
-
-def _counts(raw: RawTable, name: str) -> bool:
-    """Whether a column is named and filled like row numbers or seeds: whole, each one larger."""
-    if name.lower() not in COUNTERS or name != next(iter(raw.columns)):
-        return False
-    try:
-        values = np.array([float(cell) for cell in _cells(raw, name)])
-    except (TypeError, ValueError):
-        return False
-    return len(values) > 1 and bool((np.diff(values) > 0).all() and (values % 1 == 0).all())
-
-
 # --- numbers -----------------------------------------------------------------------------
-
-
-def _cells(raw: RawTable, name: str) -> Any:
-    """A column as an array of numbers or dates, or else as a list of its cells."""
-    values = raw.columns[name]
-    if isinstance(values, np.ma.MaskedArray):
-        raise InputError(
-            f"{raw.name}: column {name!r} is a masked array: fill it with NaN, and choose missing"
-        )
-    if isinstance(values, list) and values and isinstance(values[0], str):
-        return values
-    try:
-        array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
-    except Exception as error:  # ragged lists, or whatever a foreign table raises
-        raise InputError(f"{raw.name}: column {name!r} holds no numbers: {error}") from None
-    if array.ndim != 1:
-        raise InputError(f"{raw.name}: column {name!r} has shape {array.shape}, not one axis")
-    if array.dtype.kind in "iufMb":
-        return array
-    if isinstance(values, np.ndarray) or array.dtype.kind not in "OUS":
-        raise InputError(f"{raw.name}: column {name!r} holds {array.dtype}, not numbers")
-    return array.tolist() if hasattr(values, "to_numpy") else list(values)
 
 
 def _numbers(raw: RawTable, names: list[str], decimal: Decimal) -> tuple[Columns, list[str]]:
@@ -283,7 +197,7 @@ def _numbers(raw: RawTable, names: list[str], decimal: Decimal) -> tuple[Columns
     out: Columns = {}
     texts: dict[str, list[str]] = {}
     for name in names:
-        cells = _cells(raw, name)
+        cells = raw.cells(name)
         if not isinstance(cells, list):
             if cells.dtype.kind not in "iuf":
                 raise InputError(f"{raw.name}: column {name!r} holds {cells.dtype}, not numbers")

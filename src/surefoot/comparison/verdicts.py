@@ -9,28 +9,29 @@ over all ordered pairs of that order.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from itertools import combinations, permutations
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from surefoot.comparison.bootstrap import PairTests, TestSettings, tests_of_pair
-from surefoot.comparison.memory import Blocks, Memory, memory_of
+from surefoot.comparison.bootstrap import TestSettings
+from surefoot.comparison.memory import Blocks, memory_of
 from surefoot.comparison.numerals import Decimal
+from surefoot.comparison.pairs import PairResult, Spread, all_pairs
 from surefoot.comparison.result import (
     ORDERS,
     Comparison,
+    Correction,
     Relation,
     Verdict,
-    check_directory,
 )
-from surefoot.comparison.returns import Columns, Missing, as_table, read_returns
+from surefoot.comparison.returns import Missing, as_table, read_returns
+from surefoot.comparison.saving import check_directory
+from surefoot.comparison.stepdown import CORRECTIONS, Suprema, joint_suprema, step_down
 from surefoot.comparison.summaries import summary_of
-from surefoot.core.dominance import almost_ssd_ratio, fsd_dominates, ssd_dominates, violation
 from surefoot.core.stats import holm
-from surefoot.errors import InputError
+from surefoot.errors import InputError, unknown
 from surefoot.runs.files import portable_path
 
 
@@ -49,8 +50,10 @@ def compare(
     trim: float | None = None,
     dependence: str | int = "auto",
     blocks: Blocks = "circular",
+    correction: Correction = "holm",
     source: str | None = None,
     progress: bool = False,
+    spread: Spread | None = None,
 ) -> Comparison:
     """Compare samples of returns (larger is better) by first and second order dominance.
 
@@ -58,11 +61,16 @@ def compare(
     `names`; columns may have different lengths. `missing` and `prices` say what becomes of gaps and
     of prices, as in `read_returns`. `tolerance`, in the units of the returns, is what
     dominance forgives. `paired` says that a row holds outcomes of one and the same day, seed or
-    task in every column, and is taken to be so where all columns have the same rows.
-    `dependence` says whether rows depend on those before: "auto" looks at each column, "none", or
-    the length of the blocks to draw. `trim` is the share of the pooled values left out at an end
-    of the range on which dominance can be established (`bootstrap` says why).
+    task in every column, and is taken to be so where all columns have the same rows. `dependence`
+    says whether rows depend on those before: "auto" looks at each column, "none", or the length of
+    the blocks to draw. `correction` is for many pairs: "holm", or "romano-wolf" for the hypotheses
+    of dominance, from resamples that all pairs share (those of non-dominance keep Holm's).
+    `trim` is the share of the pooled values left out at an end of the range on which dominance can
+    be established (`bootstrap` says why). `spread` computes pairs elsewhere, such as
+    `functools.partial(run_jobs, engine="local")` of `surefoot.training.engines`.
     """
+    if correction not in CORRECTIONS:
+        raise unknown("correction", correction, CORRECTIONS)
     if not 0 < level < 1:
         raise InputError(f"level = {level}: it must lie between 0 and 1")
     table = as_table(returns, names, columns, missing=missing, prices=prices)
@@ -80,15 +88,21 @@ def compare(
         blocks,
     )
     memory = {name: memory_of(column, dependence, blocks) for name, column in table.items()}
-    tests = _all_tests(table.columns, memory, settings, progress)
-    ascending = {name: np.sort(column) for name, column in table.items()}
-    verdicts = [v for order in ORDERS for v in _verdicts(ascending, tests, order, tolerance, level)]
+    lengths = {name: seen.length for name, seen in memory.items()}
+    done = all_pairs(table.columns, lengths, settings, spread=spread, show=progress)
+    joint = None
+    if correction == "romano-wolf":
+        joint = joint_suprema(table.columns, max(lengths.values()), replace(settings, paired=True))
+    verdicts = [
+        v for order in ORDERS for v in _verdicts(table, done, order, settings, level, joint)
+    ]
     return Comparison(
         tuple(summary_of(name, table[name], table.dates.get(name)) for name in table),
         tuple(verdicts),
         **vars(settings),
         level=float(level),
         dependence=dependence,
+        correction=correction,
         memory=memory,
         returns=table.columns,
         dates=table.dates,
@@ -114,7 +128,9 @@ def compare_file(
     trim: float | None = None,
     dependence: str | int = "auto",
     blocks: Blocks = "circular",
+    correction: Correction = "holm",
     progress: bool = False,
+    spread: Spread | None = None,
 ) -> Comparison:
     """Compare the columns of a CSV or Parquet file; with `out` save it as a run directory.
 
@@ -133,53 +149,40 @@ def compare_file(
         trim=trim,
         dependence=dependence,
         blocks=blocks,
+        correction=correction,
         source=portable_path(Path(path)),
         progress=progress,
+        spread=spread,
     )
     if out is not None:
         result.save(out)
     return result
 
 
-def _all_tests(
-    table: Columns, memory: dict[str, Memory], settings: TestSettings, show: bool
-) -> dict[tuple[str, str], PairTests]:
-    """The tests of every ordered pair.
-
-    All start from the same seed, so that the result of two columns does not depend on which others
-    stand beside them; Holm's correction allows any dependence.
-    """
-    from surefoot.runs.progress import progress
-
-    pairs = list(combinations(table, 2))
-    tests = {}
-    with progress(len(pairs), "compare", "pairs", mode="auto" if show else "silent") as bar:
-        for a, b in pairs:
-            lengths = memory[a].length, memory[b].length
-            tests[a, b] = tests_of_pair(table[a], table[b], lengths, settings)
-            tests[b, a] = PairTests(*tests[a, b][::-1])
-            bar.advance()
-    return tests
-
-
 def _verdicts(
-    table: Columns,
-    tests: dict[tuple[str, str], PairTests],
+    names: Iterable[str],
+    done: dict[tuple[str, str], PairResult],
     order: int,
-    tolerance: float,
+    settings: TestSettings,
     level: float,
+    joint: tuple[Suprema, Suprema] | None,
 ) -> list[Verdict]:
-    """Every ordered pair at one order; the columns of `table` are ascending."""
-    pairs = list(permutations(table, 2))
-    dominates = {1: fsd_dominates, 2: ssd_dominates}[order]
+    """Every ordered pair at one order."""
+    pairs = list(permutations(names, 2))
+    facts = {pair: done[pair].facts for pair in pairs}
     holds = {
-        (a, b): bool(dominates(table[a], table[b], tolerance, assume_sorted=True)) for a, b in pairs
+        pair: fact.first if order == 1 else fact.violation <= settings.tolerance
+        for pair, fact in facts.items()
     }
-    test = {pair: tests[pair].forward[order - 1] for pair in pairs}
+    test = {pair: done[pair].tests[order - 1] for pair in pairs}
     dominance, nondominance = (
         dict(zip(pairs, holm([getattr(test[pair], name) for pair in pairs]).tolist(), strict=True))
         for name in ("dominance_p", "nondominance_p")
     )
+    if joint is not None:
+        suprema = joint[order - 1]
+        adjusted = step_down(suprema.observed, suprema.resampled).tolist()
+        dominance = dict(zip(suprema.pairs, adjusted, strict=True))
     return [
         Verdict(
             *(a, b, order),
@@ -189,8 +192,8 @@ def _verdicts(
             nondominance_p=nondominance[a, b],
             reverse_dominance_p=dominance[b, a],
             level=level,
-            violation=float(violation(table[a], table[b])) if order == 2 else None,
-            almost_ratio=float(almost_ssd_ratio(table[a], table[b])) if order == 2 else None,
+            violation=facts[a, b].violation if order == 2 else None,
+            almost_ratio=facts[a, b].almost_ratio if order == 2 else None,
         )
         for a, b in pairs
     ]

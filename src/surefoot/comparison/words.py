@@ -111,8 +111,8 @@ def _legend(c: Comparison) -> list[str]:
         letters = letters if len(c.names) <= MANY else "p-values"
         return [f"{letters}; p-values are in `to_frame()`, and in comparison.md of --out."]
     lines = [
-        "Below each word: p of dominance / p of non-dominance, after Holm's correction; at level "
-        f"{c.level:g}",
+        f"Below each word: p of dominance / p of non-dominance, after {c.correction_name}; "
+        f"at level {c.level:g}",
         "contradicted: dominance is rejected; established: non-dominance is; not contradicted: the",
         "reverse is contradicted, and dominance is not rejected even without the correction.",
     ]
@@ -185,8 +185,9 @@ def _cells(v: Verdict, names: dict[str, str]) -> list[str]:
 
 def explanation(c: Comparison) -> str:
     return (
-        f"P-values are those of {c.resamples:,} resamples (seed {c.seed}) after Holm's correction "
-        f"over all ordered pairs. At level {c.level:g}, a over b is *contradicted* where the "
+        f"P-values are those of {c.resamples:,} resamples (seed {c.seed}) after "
+        f"{c.correction_name} over all ordered pairs. At level {c.level:g}, a over b is "
+        "*contradicted* where the "
         'hypothesis "a dominates b" is rejected (Barrett and Donald, 2003), *established* where '
         '"a does not dominate b" is rejected (Davidson and Duclos, 2013), on the range '
         f'of values that the test says, *not contradicted* where "b dominates a" is rejected and '

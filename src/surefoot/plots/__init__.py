@@ -13,6 +13,7 @@
 | a sweep        | `draw_sweep_cells(cells)`                          | of summary.json          |
 |                | `draw_sweep_curves(curves)`, named by `cell_label` | `[E, 2]` for each seed   |
 | a comparison   | `draw_comparison(returns, dominant, ...)`          | columns of returns       |
+|                | `draw_bands(bands, words)`                         | a band for each pair     |
 | a decision     | `draw_decision(explanation, title)`                | an `Explanation`         |
 
 The figures of an experiment of the paper are drawn beside it: each module of `surefoot.paper` has
@@ -24,7 +25,7 @@ Figures keep a white background on purpose: the same file serves paper, page and
 Nothing here reads or writes files, and nothing above `core` is imported.
 """
 
-from surefoot.plots.comparison import draw_comparison
+from surefoot.plots.comparison import draw_bands, draw_comparison
 from surefoot.plots.decision import draw_decision
 from surefoot.plots.figures import (
     label,
@@ -55,6 +56,7 @@ __all__ = [
     "curve",
     "dispersion",
     "draw_authorities",
+    "draw_bands",
     "draw_comparison",
     "draw_decision",
     "draw_learning",

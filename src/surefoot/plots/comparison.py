@@ -1,17 +1,17 @@
-"""The figure of a comparison: distributions, dominance, lower tails, dispersion."""
+"""The figures of a comparison: distributions, dominance, lower tails, dispersion; bands."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefoot.core.particles import cumulative_quantile
 from surefoot.plots.figures import label, legend_below, new_figure
-from surefoot.plots.marks import POINTS, curve, plain_text, thin
-from surefoot.plots.styles import styles
+from surefoot.plots.marks import POINTS, band, curve, plain_text, thin
+from surefoot.plots.styles import GREY, style, styles
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,6 +65,39 @@ def draw_comparison(
     texts = [plain_text(name) for name in names]
     columns = max(1, min(len(names), 120 // (max(map(len, texts)) + 9)))
     legend_below(figure, axes[0, 0], columns, texts)
+    return figure
+
+
+def draw_bands(
+    bands: Sequence[Any], words: Mapping[tuple[str, str], tuple[str, str]] | None = None
+) -> Figure:
+    """A panel for each pair: `F^-2` of a less that of b, with its band, and the words of both.
+
+    A band is a `surefoot.comparison.DifferenceBand`, which this package must not know.
+    """
+    columns = min(3, len(bands))
+    rows = -(-len(bands) // columns)
+    confidence = f"{1 - bands[0].level:.0%}".replace("%", " %")
+    title = f"Difference of F$^{{-2}}$ with a {confidence} band for all τ at once, pair by pair"
+    figure, axes = new_figure(
+        rows, columns, size=(max(4.4 * columns, 7.5), 3.5 * rows + 0.4), title=title
+    )
+    panels = list(np.ravel(axes))
+    for ax, each in zip(panels, bands, strict=False):
+        looks = style("ssd")
+        band(ax, each.tau, each.difference, each.low, each.high, each.a, look=looks)
+        ax.axhline(0, color=GREY, linewidth=1)
+        a, b = plain_text(each.a, 22), plain_text(each.b, 22)
+        label(ax, f"{a} less {b}", "share of outcomes τ, worst first", "")
+        said = (words or {}).get((each.a, each.b))
+        if said:
+            place = {"transform": ax.transAxes, "fontsize": 8.5, "color": "#444444"}
+            ax.text(0.02, 0.98, f"{a} over {b}: {said[0]}", va="top", **place)
+            ax.text(0.02, 0.02, f"{b} over {a}: {said[1]}", va="bottom", **place)
+        ax.margins(y=0.22)
+        ax.set_xlim(0, 1)
+    for ax in panels[len(bands) :]:
+        ax.set_axis_off()
     return figure
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,10 @@ WORDS = {
     "contradicted": "bad",
     "cannot tell": "none",
 }
+CAPTIONS = {
+    "bands": "Above 0 the worst share τ of the first column is better on average. A band holds for "
+    "all τ at once, but for its pair alone: the words are corrected for the number of pairs."
+}
 MOST_PAIRS = 300  # rows of a table that anyone reads
 
 
@@ -36,8 +41,11 @@ def file_section(path: Path) -> Section:
     from surefoot.comparison import compare, read_returns
 
     result = compare(read_returns(path), source=path.name)
-    drawn = Figure("comparison", "Distributions compared", drawn_uri(result.figure()))
-    return Section(f"Comparison of {path.name}", (*_parts(result.to_dict(), [drawn]),))
+    drawn = [
+        Figure("comparison", "Distributions compared", drawn_uri(result.figure())),
+        Figure("bands", "Differences with their bands", drawn_uri(result.figure("bands"))),
+    ]
+    return Section(f"Comparison of {path.name}", (*_parts(result.to_dict(), drawn),))
 
 
 def comparison_parts(stored: Stored, figures: list[Part]) -> list[Part]:
@@ -53,12 +61,24 @@ def _parts(content: Mapping[str, Any], figures: list[Any]) -> list[Part]:
     parts: list[Part] = [_choice(content)]
     parts += [Note(f"{note}.", "warning") for note in content["notes"]]
     parts += verdict_parts(content)
-    parts += [*figures, _summaries(content)]
+    parts += [_captioned(part) for part in sorted(figures, key=_place)]
+    parts.append(_summaries(content))
     if any(s.get("annual") for s in content["summaries"]):
         parts.append(_years(content))
     parts.append(_pairs(content))
     return [*parts, *(Note(f"{_sentence(note)}.", "quiet") for note in content.get("reading", ())),
             Note(_method(content), "quiet")]  # fmt: skip
+
+
+def _captioned(part: Part) -> Part:
+    if isinstance(part, Figure) and part.name in CAPTIONS:
+        return replace(part, caption=CAPTIONS[part.name])
+    return part
+
+
+def _place(part: Part) -> bool:
+    """Distributions first."""
+    return isinstance(part, Figure) and part.name != "comparison"
 
 
 def verdict_parts(content: Mapping[str, Any]) -> list[Part]:
@@ -153,10 +173,11 @@ def _method(content: Mapping[str, Any]) -> str:
     paired = ", rows paired" if content["paired"] else ""
     return (
         f"P-values are those of {content['resamples']:,} resamples (seed {content['seed']}"
-        f"{paired}) after Holm's correction over all ordered pairs. At level "
-        f"{content['level']:g}, a over b is contradicted where the hypothesis that a dominates b "
-        "is rejected (Barrett and Donald, 2003); established where the hypothesis that it does "
-        "not is rejected (Davidson and Duclos, 2013, on the range of values in comparison.json); "
-        "not contradicted where the reverse is rejected and it is not itself, even "
-        f"without the correction. Otherwise one cannot tell. Tolerance {content['tolerance']:g}."
+        f"{paired}) corrected over all ordered pairs ({content.get('correction', 'holm')}). "
+        f"At level {content['level']:g}, a over b is contradicted where the hypothesis that a "
+        "dominates b is rejected (Barrett and Donald, 2003); established where the hypothesis that "
+        "it does not is rejected (Davidson and Duclos, 2013, on the range of values in "
+        "comparison.json); not contradicted where the reverse is rejected and it is not itself, "
+        "even without the correction. Otherwise one cannot tell. "
+        f"Tolerance {content['tolerance']:g}."
     )

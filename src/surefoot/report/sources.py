@@ -37,7 +37,8 @@ CLAIMS = ("claim", "the paper says", "measured, with 95 % interval", "verdict", 
 SETTINGS = ("agent", "loss", "particles", "behaviour", "evaluation", "steps", "seed")
 # What an agent leaves that was trained by the library and saved without a run around it.
 TRAINING_FILES = ("agent.safetensors", "episodes.csv", "checkpoints")
-TITLES = {"comparison": "Distributions compared"}  # of figures whose name says too little
+# Of figures whose name says too little.
+TITLES = {"comparison": "Distributions compared", "bands": "Differences with their bands"}
 NO_PARTICLES = (
     "The cliff, state by state: not shown, because the tables particles.*.parquet are not here. "
     "Running the experiment again makes them."

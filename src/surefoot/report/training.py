@@ -245,8 +245,9 @@ def _cell_verdicts(stored: Stored) -> list[Part]:
     if not stored.has("comparison.json"):
         return []
     content = stored.json("comparison.json")
+    about = "Cells are compared by the mean return of each training, paired by seed."
     notes = [Note(f"{note}.", "warning") for note in content["notes"]]
-    return [*notes, *verdict_parts(content)]
+    return [*notes, *verdict_parts(content), Note(about, "quiet")]
 
 
 def _number(value: Any) -> str:

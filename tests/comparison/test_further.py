@@ -1,0 +1,232 @@
+"""More tests of a pair: by hand, on PySDTest's grid, against deepsig, and in level."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surefoot.comparison import (
+    almost_dominance,
+    compare,
+    further_tests,
+    maximality,
+    pair_tests,
+    relative_ranking,
+)
+from surefoot.comparison.almost import ratios
+from surefoot.comparison.stepdown import step_down
+from surefoot.core.stats import holm
+from surefoot.errors import InputError
+
+ORACLES = Path(__file__).parents[2] / ".oracles" / "bin" / "python"
+samples = st.lists(st.integers(-20, 20).map(lambda v: v / 4), min_size=4, max_size=12).map(np.array)
+
+
+def oracle(code: str, **arrays: np.ndarray) -> object:
+    """What a package of the side environment says."""
+    python = Path(os.environ.get("SUREFOOT_ORACLES", ORACLES))
+    if not python.exists():
+        pytest.skip("GPL packages are in a side environment: make oracles")
+    given = json.dumps({name: array.tolist() for name, array in arrays.items()})
+    start = "import json, sys, numpy as np\nfor k, v in json.load(sys.stdin).items():"
+    start += " globals()[k] = np.array(v)\n"
+    done = subprocess.run(
+        [python, "-W", "ignore", "-c", start + code], input=given, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def by_method(tests: tuple, method: str) -> list[float]:
+    return [test.statistic for test in tests if test.method == method]
+
+
+def test_statistics_by_hand() -> None:
+    # x = {0, 4}, y = {1, 2}: D_x - D_y of order 1 is 1/2, 0, -1/2, 0 from 0, 1, 2 and 4 on; of
+    # order 2 it is 0, 1/2, 1/2, -1/2 at 0, 1, 2, 4; of order 3 its integral: 0, 1/4, 3/4, 3/4.
+    # Squares above 0: order 1: 1/4 over a width of 1. Order 2: 1/12 on [0, 1], 1/4 on [1, 2], and
+    # half of [2, 4] above 0: a line from 1/2 to 0 over a width of 1, 1/12: together 5/12.
+    x, y = np.array([0.0, 4, 0, 4, 0, 4, 0, 4]), np.array([1.0, 2, 1, 2, 1, 2, 1, 2])
+    tests = further_tests(x, y, resamples=19, dependence="none")
+    assert by_method(tests, "barrett-donald") == pytest.approx([1.0, 1.0, 1.5])  # root = 2
+    assert by_method(tests, "donald-hsu") == by_method(tests, "linton-subsample")
+    assert by_method(tests, "contact-set")[:2] == pytest.approx([4 / 4, 4 * 5 / 12])
+
+
+@given(samples, samples)
+@settings(max_examples=30, deadline=None)
+def test_the_first_method_is_that_of_compare(x: np.ndarray, y: np.ndarray) -> None:
+    options = {"resamples": 39, "dependence": "none"}
+    plain = pair_tests(x, y, **options).forward
+    tests = [t for t in further_tests(x, y, **options) if t.method == "barrett-donald"]
+    for one, other in zip(plain, tests, strict=False):
+        assert other.statistic == pytest.approx(one.statistic, abs=1e-9)
+        assert other.p_value == pytest.approx(one.dominance_p, abs=2 / 40)
+
+
+@pytest.mark.slow
+def test_power_and_level_of_all_methods() -> None:
+    def rejected(shift: float) -> dict[str, float]:
+        counts: dict[str, float] = {}
+        for seed in range(60):
+            rng = np.random.default_rng(seed)
+            x, y = rng.normal(shift, 1, 120), rng.normal(size=120)
+            for t in further_tests(x, y, resamples=99, dependence="none"):
+                counts[t.method] = counts.get(t.method, 0) + (t.p_value <= 0.05) / 180
+        return counts
+
+    equal, worse, better = rejected(0.0), rejected(-0.6), rejected(0.6)
+    assert max(equal.values()) <= 0.16  # 60 trials: 0.05 and four standard errors
+    assert min(worse.values()) >= 0.7
+    assert max(better.values()) <= 0.02
+    assert worse["donald-hsu"] >= worse["barrett-donald"] - 0.02  # recentring less cannot hurt
+
+
+@pytest.mark.slow
+def test_against_pysdtest_on_its_grid() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=40), rng.normal(0.2, 1.3, size=30)
+    code = """
+from pysdtest import pysdtest as p
+np.trapz = getattr(np, 'trapz', None) or np.trapezoid
+out = []
+for s in (1, 2, 3):
+    one = p.test_sd(x, y, 50, s, 'bootstrap', nboot=5, quiet=True)
+    two = p.test_sd_contact(x, y, 50, s, 'bootstrap', nboot=5, quiet=True)
+    two.D_s = None
+    stats = [float(np.ravel(t.T_N())[0]) for t in (one, two)]
+    out.append([*stats, one.grid.ravel().tolist()])
+print(json.dumps(out))
+"""
+    theirs = oracle(code, x=x, y=y)
+    for order, (sup, area, points) in enumerate(theirs, start=1):  # type: ignore[arg-type]
+        grid = np.array(points)
+        # It counts values below t, we those up to t: the same just before t.
+        ours = further_tests(x, y, grid=np.nextafter(grid, -np.inf), resamples=19)
+        assert by_method(ours, "barrett-donald")[order - 1] == pytest.approx(sup, abs=1e-9)
+        step = grid[1] - grid[0]  # its integral has steps of 1
+        assert by_method(ours, "contact-set")[order - 1] / step == pytest.approx(area, abs=1e-9)
+
+
+def test_ratios_by_hand() -> None:
+    # Quantiles of x: 0, 4; of y: 1, 2. Gaps -1, 2: squares 1 and 4, so a share of 1/5 against x.
+    # F^-2 gaps at 0, 1/2, 1: 0, -1/2, 1/2. Below 0: a line 0 to -1/2 over 1/2 (1/24), then -1/2
+    # to 0 over 1/4 (1/48); above: 0 to 1/2 over 1/4 (1/48). (1/24 + 1/48) / (1/24 + 2/48) = 3/4.
+    x, y = np.array([[0.0, 4.0]]), np.array([[1.0, 2.0]])
+    np.testing.assert_allclose(ratios(x, y), [[0.2, 0.75]])
+    np.testing.assert_allclose(ratios(y, x), [[0.8, 0.25]])
+    np.testing.assert_allclose(ratios(x, x), [[0.0, 0.0]])
+    # Three against two: levels 1/3, 1/2, 2/3, 1. x = 0, 1, 2; y = 0.5, 1.5: gaps -+-+ 0.5.
+    one = ratios(np.array([[0.0, 1, 2]]), np.array([[0.5, 1.5]]))
+    assert one[0, 0] == pytest.approx(0.5)
+
+
+@given(samples, samples)
+@settings(max_examples=30, deadline=None)
+def test_ratios_against_a_fine_grid(x: np.ndarray, y: np.ndarray) -> None:
+    x, y = np.sort(x), np.sort(y)
+    if np.array_equal(np.unique(x), np.unique(y)):
+        return
+    tau = (np.arange(20_000) + 0.5) / 20_000
+    gap = x[(tau * len(x)).astype(int)] - y[(tau * len(y)).astype(int)]
+    second = np.cumsum(gap)
+    expected = [(g[g < 0] ** 2).sum() / max((g**2).sum(), 1e-300) for g in (gap, second)]
+    np.testing.assert_allclose(ratios(x[None], y[None])[0], expected, atol=0.01)
+
+
+@pytest.mark.slow
+def test_almost_dominance_against_deepsig() -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(0.2, 1, 120), rng.normal(0.0, 1.1, 100)
+    code = """
+from deepsig import aso
+print(json.dumps([float(aso(x, y, num_bootstrap_iterations=300, seed=s, show_progress=False,
+                            num_jobs=1)) for s in range(2)]))
+"""
+    theirs = np.array(oracle(code, x=x, y=y))
+    ours = [almost_dominance(x, y, resamples=1000, seed=s, dependence="none")[0] for s in range(3)]
+    upper = np.mean([one.upper for one in ours])
+    assert upper == pytest.approx(theirs.mean(), abs=0.03)  # theirs differ by so much between seeds
+    assert ours[0].low <= ours[0].ratio <= ours[0].upper <= ours[0].high
+
+
+def test_almost_dominance_of_what_dominates() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=200)
+    over, under = (almost_dominance(a, b, resamples=99) for a, b in ((x + 1, x), (x, x + 1)))
+    assert [one.ratio for one in over] == [0.0, 0.0]
+    assert [one.ratio for one in under] == [1.0, 1.0]
+    assert all(one.upper < 0.1 for one in over)
+
+
+def test_relative_ranking() -> None:
+    rng = np.random.default_rng(3)
+    day = rng.normal(size=400)
+    table = {
+        "poor": day + rng.normal(-1, 1, 400),
+        "sure": 0.5 * day + rng.normal(1, 0.5, 400),
+        "wild": day + rng.normal(1, 2, 400),
+    }
+    for order in (1, 2):
+        ranks = relative_ranking(table, order, resamples=200)
+        assert [one.name for one in ranks][-1] == "poor"
+        assert ranks[0].low <= ranks[0].ratio <= ranks[0].high
+    assert [one.name for one in ranks] == ["sure", "wild", "poor"]
+    assert ranks[0].better_than == ("poor", "wild")
+    assert sum(one.ratio for one in ranks) == pytest.approx(
+        1.5
+    )  # each pair shares out 1, of 2 others
+    with pytest.raises(InputError, match="one length"):
+        relative_ranking({"a": np.arange(5.0), "b": np.arange(4.0)})
+
+
+def test_step_down_by_hand() -> None:
+    # Two hypotheses with equal deviations: statistics 3 and 1, resamples (columns) below. The first
+    # is compared with the larger of the two (0 2 2 4: one reaches 3), the second with itself
+    # (0 2 0 4 reach 1 twice): (1 + 1) / 5 and (1 + 2) / 5.
+    star = np.array([[0.0, 0.0, 2.0, 4.0], [0.0, 2.0, 0.0, 4.0]])
+    np.testing.assert_allclose(step_down(np.array([3.0, 1.0]), star), [0.4, 0.6])
+
+
+@given(st.integers(0, 100))
+@settings(max_examples=20, deadline=None)
+def test_step_down_is_between_single_tests_and_bonferroni(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    star = np.abs(rng.normal(size=(5, 199)))
+    observed = np.abs(rng.normal(size=5)) * 2
+    single = (1 + (star >= observed[:, None]).sum(axis=1)) / 200
+    adjusted = step_down(observed, star)
+    assert (adjusted >= single - 1e-12).all()
+    assert (adjusted <= np.minimum(1, holm(single)) * 1.5 + 0.05).all()
+
+
+def test_romano_and_wolf_instead_of_holm() -> None:
+    rng = np.random.default_rng(4)
+    table = {f"c{i}": rng.normal(0.8 * (i == 0), 1, 150) for i in range(12)}
+    few = compare(table, resamples=99)
+    assert {v.word for v in few.verdicts} == {"cannot tell"}  # 132 pairs, 99 resamples
+    joint = compare(table, resamples=99, correction="romano-wolf")
+    assert joint.verdict("c3", "c0").word == "contradicted"
+    assert not joint.notes
+    assert "Romano and Wolf" in joint.to_markdown()
+    with pytest.raises(InputError, match="Did you mean 'holm'"):
+        compare(table, correction="holms")
+
+
+def test_maximality() -> None:
+    rng = np.random.default_rng(5)
+    dominated = {"a": rng.normal(0, 1, 200), "b": rng.normal(1, 1, 200), "c": rng.normal(0, 2, 200)}
+    one = maximality(dominated, resamples=199)
+    assert one.p_value > 0.5
+    assert one.pair[0] == "b"
+    # Crossing at both orders: the calmer has the lower mean.
+    maximal = {"calm": rng.normal(0, 0.3, 400), "mid": rng.normal(0.6, 1.5, 400)}
+    assert maximality(maximal, 1, resamples=199).p_value < 0.05
+    assert maximality(maximal, 2, resamples=199).p_value < 0.05
