@@ -194,7 +194,9 @@ def run_pair(
 
 def pair_draws(n: int, m: int, lengths: tuple[int, int], settings: TestSettings) -> Draws:
     """Rows that belong together are drawn together, in the longer of the two blocks."""
-    options = {"resamples": settings.resamples, "seed": settings.seed, "blocks": settings.blocks}
+    options: dict[str, Any] = {
+        "resamples": settings.resamples, "seed": settings.seed, "blocks": settings.blocks
+    }  # fmt: skip
     if settings.paired:
         one = Resampling(n, length=max(lengths), **options)
         return one, one

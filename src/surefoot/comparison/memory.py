@@ -61,14 +61,14 @@ def look(x: Array, blocks: Blocks = "circular") -> Memory:
     largest = float(np.max(np.abs(x)))
     x = x / largest if largest > 0 else x  # correlation has no unit, and squares may overflow
     squares = (x - x.mean()) ** 2
-    p_values = [ljung_box(z) for z in (x, squares)]
+    p_values = ljung_box(x), ljung_box(squares)
     lengths = [
         _LONGER * block_length(z, blocks)
         for z, p in zip((x, squares), p_values, strict=True)
         if p <= _ALERT
     ]
     longest = min(max(lengths, default=1.0), len(x) / 3)
-    return Memory(*p_values, length=max(1, round(longest)))
+    return Memory(p_values[0], p_values[1], max(1, round(longest)))
 
 
 def memory_of(x: Array, dependence: str | int, blocks: Blocks = "circular") -> Memory:

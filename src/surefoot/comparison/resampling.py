@@ -100,7 +100,7 @@ class WeightStore:
 
 
 def _cover(
-    row: NDArray[np.intp], start: NDArray[np.int32], stop: NDArray[np.intp], rows: int, n: int
+    row: NDArray[np.intp], start: NDArray[np.int32], stop: NDArray[Any], rows: int, n: int
 ) -> NDArray[np.int64]:
     """How many of the stretches `start, ..., stop - 1` (modulo n) of its row cover each place."""
     around = stop > n
@@ -110,5 +110,5 @@ def _cover(
     return np.cumsum(change, axis=1)[:, :n]
 
 
-def _count(places: NDArray[np.intp], rows: int, width: int) -> NDArray[np.int64]:
+def _count(places: NDArray[Any], rows: int, width: int) -> NDArray[np.int64]:
     return np.bincount(places, minlength=rows * width).reshape(rows, width)
