@@ -178,5 +178,6 @@ def _method(content: Mapping[str, Any]) -> str:
         "dominates b is rejected (Barrett and Donald, 2003); established where the hypothesis that "
         "it does not is rejected (Davidson and Duclos, 2013, on the range of values in "
         "comparison.json); not contradicted where the reverse is rejected and it is not itself, "
-        f"even without the correction. Otherwise one cannot tell. Tolerance {content['tolerance']:g}."
+        "even without the correction. Otherwise one cannot tell. "
+        f"Tolerance {content['tolerance']:g}."
     )
