@@ -38,7 +38,7 @@ def _dominance(rounds: int) -> list[Row]:
     z = np.sort(np.random.default_rng(0).normal(size=(64, 4, 51)), axis=-1)
     z = jnp.asarray(z, jnp.float32)
     keys = jax.random.split(jax.random.PRNGKey(0), 64)
-    policy = SSD()
+    policy = SSD(1e-3)
     ssd = jax.jit(jax.vmap(lambda z, key: policy(z, key, assume_sorted=True)))
     chosen = jax.jit(lambda z: dominant_set(z, assume_sorted=True))
     sort = jax.jit(lambda z: jnp.sort(z, axis=-1))

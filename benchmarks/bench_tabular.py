@@ -17,11 +17,11 @@ STEPS = 200
 
 
 def run(quick: bool) -> list[Row]:
-    from surefoot.agents.tabular import TabularConfig
+    from surefoot.agents.tabular.config import PAPER, TabularConfig
     from surefoot.policies import SSD
 
     rounds = 3 if quick else 7
-    base = TabularConfig(targets="sample", behaviour=SSD(tolerance=5e-4), initial_std=1.0)
+    base = TabularConfig(targets="sample", behaviour=SSD(tolerance=5e-4), initial_std=1.0, **PAPER)
     name, peer = _researcher(20 if quick else 60)
     goal: dict[str, Any] = {"wanted": "at least 200 times", "goal": 200.0} if peer else {}
     rows = [

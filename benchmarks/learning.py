@@ -78,11 +78,13 @@ def ours(setting: Setting, loss: str, seed: int) -> dict[str, Any]:
     import jax
 
     jax.config.update("jax_cpu_enable_async_dispatch", False)
-    from surefoot.agents.neural import NeuralConfig
+    from surefoot.agents.neural.config import PAPER, NeuralConfig
     from surefoot.training.train import Training
     from surefoot.training.trials import run_training
 
-    config = NeuralConfig(loss=loss, **{name: getattr(setting, name) for name in SHARED})
+    config = NeuralConfig(
+        **PAPER | {"loss": loss} | {name: getattr(setting, name) for name in SHARED}
+    )
     start = time.process_time()
     result = run_training(
         Training(
@@ -99,7 +101,7 @@ def from_gym(folder: Path, setting: Setting, loss: str, seed: int) -> dict[str, 
     """The run of `surefoot reproduce gym` with these very settings, if there is one."""
     import polars
 
-    from surefoot.agents.neural import NeuralConfig
+    from surefoot.agents.neural.config import PAPER, NeuralConfig
     from surefoot.paper.control import TASKS
     from surefoot.paper.gym import GymConfig, make_trials
 
@@ -113,7 +115,7 @@ def from_gym(folder: Path, setting: Setting, loss: str, seed: int) -> dict[str, 
     ours = {name: getattr(setting, name) for name in SHARED}
     if not solving:  # a constant rate, said in two ways
         ours |= {"explore_start": None, "explore_steps": NeuralConfig().explore_steps}
-    assert like.config == NeuralConfig(loss=loss, **ours), path
+    assert like.config == NeuralConfig(**PAPER | {"loss": loss} | ours), path
     frame = polars.read_parquet(path)
     assert frame["step"].to_list() == list(
         range(setting.eval_every, setting.steps + 1, setting.eval_every)

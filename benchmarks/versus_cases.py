@@ -8,6 +8,7 @@ case is prepared (imports, compiling), after that one turn of it is measured.
 from __future__ import annotations
 
 import atexit
+import importlib
 import json
 import os
 import shutil
@@ -45,21 +46,29 @@ def case(name: str) -> Callable[[Make], Make]:
 @case("tabular, compiled: risky cliff, SSD")
 def tabular_compiled() -> Turn:
     ssd = sf.SSD(tolerance=5e-4)
-    agent = sf.TabularAgent("surefoot/RiskyCliff-v0", behaviour=ssd, initial_std=1.0, seed=0)
+    agent = sf.TabularAgent(
+        "surefoot/RiskyCliff-v0", behaviour=ssd, evaluation=ssd, target="greedy:tolerance=0",
+        initial_std=1.0, seed=0,
+    )  # fmt: skip
     agent.learn(1_000)
     return Turn(lambda: agent.learn(5_000), 5_000)
 
 
 @case("tabular, stepped: CliffWalking-v1, SSD")
 def tabular_stepped() -> Turn:
-    agent = sf.TabularAgent("CliffWalking-v1", behaviour=sf.SSD(tolerance=5e-4), seed=0)
+    ssd = sf.SSD(tolerance=5e-4)
+    agent = sf.TabularAgent(
+        "CliffWalking-v1", behaviour=ssd, evaluation=ssd, target="greedy:tolerance=0", seed=0
+    )
     agent.learn(200)
     return Turn(lambda: agent.learn(1_000), 1_000)
 
 
 def _cartpole(loss: str, compiled: bool) -> Any:
     """The paper's settings: two layers of 256, batch 32, a replay of 10,000."""
-    agent = sf.NeuralAgent("CartPole-v1", loss=loss, particles=2, compiled=compiled, seed=0)
+    own = importlib.import_module(sf.NeuralConfig.__module__)  # 0.1.0 has nothing beyond the paper
+    options = getattr(own, "PAPER", {}) | {"loss": loss, "particles": 2, "compiled": compiled}
+    agent = sf.NeuralAgent("CartPole-v1", seed=0, **options)
     return agent.learn(600)  # compiles, passes learning_starts and a change of the target network
 
 
@@ -201,16 +210,18 @@ def _decisions(policy: Any, *shape: int, ascending: bool = False) -> Make:
 
 
 CASES |= {
-    "SSD policy, compiled, 64 x 4 actions x 32": _decisions(sf.SSD(), 64, 4, 32),
-    "SSD policy, compiled, 64 x 4 actions x 51": _decisions(sf.SSD(), 64, 4, 51),
-    "SSD policy, compiled, 32 x 6 actions x 200": _decisions(sf.SSD(), 32, 6, 200),
+    "SSD policy, compiled, 64 x 4 actions x 32": _decisions(sf.SSD(tolerance=1e-3), 64, 4, 32),
+    "SSD policy, compiled, 64 x 4 actions x 51": _decisions(sf.SSD(tolerance=1e-3), 64, 4, 51),
+    "SSD policy, compiled, 32 x 6 actions x 200": _decisions(sf.SSD(tolerance=1e-3), 32, 6, 200),
     "SSD policy, compiled, sorted, 64 x 4 actions x 51": _decisions(
-        sf.SSD(), 64, 4, 51, ascending=True
+        sf.SSD(tolerance=1e-3), 64, 4, 51, ascending=True
     ),
     "SSD policy, compiled, sorted, 32 x 6 actions x 200": _decisions(
-        sf.SSD(), 32, 6, 200, ascending=True
+        sf.SSD(tolerance=1e-3), 32, 6, 200, ascending=True
     ),
-    "greedy policy, compiled, 64 x 4 actions x 32": _decisions(sf.Greedy(), 64, 4, 32),
+    "greedy policy, compiled, 64 x 4 actions x 32": _decisions(
+        sf.Greedy(tolerance=1e-3), 64, 4, 32
+    ),
     "CVaR policy, compiled, 64 x 4 actions x 32": _decisions(sf.CVaR(0.25), 64, 4, 32),
 }
 

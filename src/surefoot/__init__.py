@@ -2,7 +2,7 @@
 
     import surefoot as sf
 
-    agent = sf.TabularAgent("surefoot/RiskyCliff-v0", behaviour=sf.SSD(tolerance=5e-4))
+    agent = sf.TabularAgent("surefoot/RiskyCliff-v0", seed=0)
     agent.learn(10_000)
     print(agent.explain(24))
 

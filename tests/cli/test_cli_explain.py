@@ -1,6 +1,5 @@
 """`surefoot explain`: agents, runs, files of returns; words on the terminal and a picture."""
 
-import numpy as np
 import pytest
 from tiny import NETWORK, TABLE
 
@@ -56,24 +55,31 @@ def test_an_observation_of_a_network(neural, tmp_path, capsys):
     path, agent = neural
     text = run([path, "--obs", "0.1,0,-0.02,0"], tmp_path, capsys)
     assert "CartPole-v1, observation 0.1, 0, -0.02, 0" in text
-    z = agent.return_distribution([0.1, 0.0, -0.02, 0.0])
-    chosen = ("push left", "push right")[int(np.argmax(z.mean(-1)))]
-    assert f"action {chosen}: its score is the best" in text
-    assert f"{z[0].mean():.5g}" in text
+    told = agent.explain([0.1, 0.0, -0.02, 0.0])
+    assert str(told) in text
+    left, right = agent.return_distribution([0.1, 0.0, -0.02, 0.0]).mean(axis=-1)
+    assert f"gap {abs(left - right):.3g}, standard error {told.error.max():.2g}" in text
+    assert f"{left:.5g}" in text
 
 
 def test_another_policy_on_the_same_distributions(neural, tmp_path, capsys):
     path, agent = neural
     text = run([path, "--policy", "cvar:0.3", "--seed", "5"], tmp_path, capsys)
-    assert "(the first, seed 5), decided by cvar:tolerance=0.001,alpha=0.3" in text
+    assert "(the first, seed 5), decided by cvar:tolerance=0.0,alpha=0.3" in text
     z = agent.return_distribution(agent.env.reset(seed=5)[0])
     assert f"action {('push left', 'push right')[int(z[:, 0].argmax())]}" in text
 
 
 def test_returns_of_a_file(tmp_path, capsys):
-    # The same mean of 2; the sure one dominates. F^-2 at 1/2: 1 and 0.5.
+    # The same mean of 2; the other's F^-2 about it is 0.5 lower at 1/2. Two rows say little: the
+    # deviation of the risky mean is 1 / sqrt(2 - 1) of itself.
     (tmp_path / "r.csv").write_text("sure,risky\n2,1\n2,3\n")
     text = run(["--returns", tmp_path / "r.csv"], tmp_path, capsys)
+    assert "action sure: of the actions that are worth the same, it is the surest" in text
+    assert "surer than risky by up to 0.5 on the curve of lower-tail sums about the mean" in text
+    assert "risky and sure are worth the same as far as the data tell" in text
+    assert "gap 0, standard error 1; more data may tell them apart" in text
+    text = run(["--returns", tmp_path / "r.csv", "--policy", "ssd:0"], tmp_path, capsys)
     assert "action sure: its return dominates every other action's in the second order" in text
     assert "it leads by up to 0.5" in text
 

@@ -211,7 +211,7 @@ def test_where_runs_go_by_default():
     assert default_out(Training("surefoot/CliffWalk-v0", TabularConfig(), seed=3)) == Path(
         "runs/surefoot-CliffWalk-v0-wgf-exact-seed3"
     )
-    assert default_out(Training("own:Env-v0")) == Path("runs/Env-v0-wgf-seed0")
+    assert default_out(Training("own:Env-v0")) == Path("runs/Env-v0-qr-seed0")
 
 
 def test_arguments_of_the_environment(tmp_path):

@@ -73,7 +73,7 @@ USERS_SCRIPT = """
 import numpy as np
 import surefoot as sf
 
-agent = sf.NeuralAgent("CartPole-v1", loss="wgf", behaviour=sf.SSD(), seed=0)
+agent = sf.NeuralAgent("CartPole-v1", behaviour=sf.SSD(), seed=0)
 agent.learn(50_000, progress=True, checkpoints=sf.Checkpoints("run"))
 action = agent.predict(np.zeros(4))
 z: np.ndarray = agent.return_distribution(np.zeros(4))

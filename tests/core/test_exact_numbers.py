@@ -188,4 +188,4 @@ def test_jax_without_float64_refuses_what_it_cannot_hold() -> None:
     with pytest.raises(InputError, match=r"z\[0\] = 16777217.0 has more than the 24 bits"):
         sp.mean(jnp.asarray([2**24 + 1, 0]))
     with pytest.raises(InputError, match="24 bits"):
-        SSD().decide(jnp.asarray([[2**24 + 1], [0]]), jax.random.key(0))
+        SSD(0.0).decide(jnp.asarray([[2**24 + 1], [0]]), jax.random.key(0))

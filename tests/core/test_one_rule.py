@@ -152,9 +152,9 @@ def _decide_batch(z: jax.Array, tolerance: jax.Array) -> tuple[jax.Array, jax.Ar
 
 
 MANY = [
-    *(SSD(undecided=name) for name in ("greedy", "lexicographic", "least_violation")),
+    *(SSD(1e-3, undecided=name) for name in ("greedy", "lexicographic", "least_violation")),
     *(Greedy(), CVaR(), MeanVariance(), Wang()),
-    *(Explore(policy=SSD(), explore=1.0), Explore(explore=0.5)),
+    *(Explore(policy=SSD(1e-3), explore=1.0), Explore(explore=0.5)),
 ]
 HOLES = np.float32([[np.nan, np.nan], [3, 4], [1, 2], [np.inf, 1], [9, np.nan], [-np.inf, 0]])
 KEYS = jax.random.split(KEY, 40)
@@ -179,7 +179,7 @@ def test_nothing_but_not_a_number() -> None:
     from surefoot.errors import InputError
 
     bad = np.full((2, 2), np.nan)
-    for policy in (SSD(), Greedy(), CVaR()):
+    for policy in (SSD(1e-3), Greedy(), CVaR()):
         with pytest.raises(InputError, match="not finite for any feasible action"):
             policy.decide(bad, KEY)
         # Compiled, nobody can raise: a feasible action by lot, said to be a fallback.
@@ -197,7 +197,7 @@ def test_float64_is_decided_in_float64() -> None:
     assert decision.violations[0, 1] == pytest.approx(1e-12, rel=1e-3)
     # Whole numbers too: they would be equal in float32.
     whole = np.array([[10**12, 10**12], [10**12 + 1000, 10**12 + 1000]])
-    assert int(SSD().decide(whole, KEY).action) == 1
+    assert int(SSD(1e-3).decide(whole, KEY).action) == 1
 
 
 def rows_near(rng: np.random.Generator, dtype: type, *shape: int) -> np.ndarray:

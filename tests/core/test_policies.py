@@ -37,23 +37,27 @@ from surefoot.policies.base import Decision, Policy, draw
 pytestmark = pytest.mark.usefixtures("no_rank_promotion")
 KEY = jax.random.key(0)
 SURE, RISKY = [1.0, 1.0], [0.0, 2.0]
+PAPER = SSD(1e-3)  # the paper's rule; `SSD()`, which asks for evidence: test_two_questions.py
 
 
-def actions(policy: Policy, z: object, mask: object = None, n: int = 400) -> np.ndarray:
+def actions(policy: Policy, z: object, mask: object = None, draws: int = 400) -> np.ndarray:
     """How often each action is taken."""
     z = np.asarray(z, np.float32)
     mask = np.ones(len(z), bool) if mask is None else np.asarray(mask)
-    taken = acting(policy)(z, jax.random.split(KEY, n), mask)
-    return np.bincount(taken, minlength=len(z)) / n
+    taken = acting(policy)(z, jax.random.split(KEY, draws), mask)
+    return np.bincount(taken, minlength=len(z)) / draws
 
 
 @cache
 def acting(policy: Policy) -> Callable[..., jax.Array]:
-    return jax.jit(jax.vmap(policy, in_axes=(None, 0, None)))
+    def act(z: jax.Array, key: jax.Array, mask: jax.Array) -> jax.Array:
+        return policy(z, key, mask, n=jnp.full(len(z), 8))
+
+    return jax.jit(jax.vmap(act, in_axes=(None, 0, None)))
 
 
 def test_dominance_decides_by_hand() -> None:
-    decision = SSD().decide(jnp.asarray([RISKY, SURE, [-1.0, 0.5]]), KEY)
+    decision = PAPER.decide(jnp.asarray([RISKY, SURE, [-1.0, 0.5]]), KEY)
     assert int(decision.action) == 1
     assert int(decision.decided_by) == DecidedBy.DOMINANCE
     assert decision.candidates.tolist() == [False, True, False]
@@ -66,10 +70,10 @@ def test_dominance_decides_by_hand() -> None:
 
 
 def test_equal_actions_are_drawn_by_lot() -> None:
-    decision = SSD().decide(jnp.asarray([SURE, RISKY, SURE]), KEY)
+    decision = PAPER.decide(jnp.asarray([SURE, RISKY, SURE]), KEY)
     assert int(decision.decided_by) == DecidedBy.TIE_BREAK
     assert decision.candidates.tolist() == [True, False, True]
-    share = actions(SSD(), [SURE, RISKY, SURE])
+    share = actions(PAPER, [SURE, RISKY, SURE])
     assert share[1] == 0
     assert share[0] == pytest.approx(0.5, abs=0.08)
 
@@ -80,19 +84,19 @@ CROSSED = [[-3.0, 1.5, 7.0], [1.0, 1.0, 1.0], [0.0, 0.9, 3.6]]
 
 
 def test_undecided_greedy_is_the_paper() -> None:
-    decision = SSD().decide(jnp.asarray(CROSSED), KEY)
+    decision = PAPER.decide(jnp.asarray(CROSSED), KEY)
     assert int(decision.decided_by) == DecidedBy.FALLBACK
     assert int(decision.action) == 0
     # Several greedy actions: uniform among them.
     equal = [[-3.0, 1.5, 7.0], [-2.0, -0.5, 8.0], [0.0, 0.0, 0.0]]
-    share = actions(SSD(), equal)
+    share = actions(PAPER, equal)
     assert share[2] == 0
     assert share[0] == pytest.approx(0.5, abs=0.08)
 
 
 def test_undecided_least_violation() -> None:
     # Worst shortfalls: 4/3 at tau = 1/3; 2.5/3 at the mean; 1.1/3 at tau = 2/3.
-    decision = SSD(undecided="least_violation").decide(jnp.asarray(CROSSED), KEY)
+    decision = SSD(1e-3, undecided="least_violation").decide(jnp.asarray(CROSSED), KEY)
     assert int(decision.action) == 2
     assert int(decision.decided_by) == DecidedBy.FALLBACK
     assert decision.violations.max(axis=1) == pytest.approx(
@@ -106,11 +110,11 @@ def test_undecided_lexicographic() -> None:
     z = np.sort(z, axis=-1)
     assert not dominance.dominant_set(z).any()
     # From the worst outcome upwards: -3, -1.5, -3: the second.
-    decision = SSD(undecided="lexicographic").decide(jnp.asarray(z), KEY)
+    decision = SSD(1e-3, undecided="lexicographic").decide(jnp.asarray(z), KEY)
     assert int(decision.action) == 1
     assert int(decision.decided_by) == DecidedBy.FALLBACK
     # A better mean comes before any tail.
-    assert int(SSD(undecided="lexicographic")(jnp.asarray(CROSSED), KEY)) == 0
+    assert int(SSD(1e-3, undecided="lexicographic")(jnp.asarray(CROSSED), KEY)) == 0
 
 
 def test_tolerance_makes_ties_and_is_documented_in_return_units() -> None:
@@ -129,7 +133,7 @@ def test_tolerance_makes_ties_and_is_documented_in_return_units() -> None:
 def test_masks_take_actions_away() -> None:
     z = [SURE, RISKY, [5.0, 5.0]]
     masked = [True, True, False]
-    decision = SSD().decide(jnp.asarray(z), KEY, jnp.asarray(masked))
+    decision = PAPER.decide(jnp.asarray(z), KEY, jnp.asarray(masked))
     assert int(decision.action) == 0
     assert int(decision.decided_by) == DecidedBy.DOMINANCE
     assert decision.tied.tolist() == [True, True, False]
@@ -138,8 +142,8 @@ def test_masks_take_actions_away() -> None:
         assert actions(policy, z, masked)[2] == 0
     for name in ("least_violation", "lexicographic"):
         crossed = [*CROSSED, [9.0, 9.0, 9.0]]
-        assert actions(SSD(undecided=name), crossed, [True] * 3 + [False])[3] == 0
-    only = SSD().decide(jnp.asarray(z), KEY, jnp.asarray([False, True, False]))
+        assert actions(SSD(1e-3, undecided=name), crossed, [True] * 3 + [False])[3] == 0
+    only = PAPER.decide(jnp.asarray(z), KEY, jnp.asarray([False, True, False]))
     assert int(only.action) == 1
     assert only.margin == 0.0
 
@@ -147,10 +151,10 @@ def test_masks_take_actions_away() -> None:
 def test_low_returns_are_not_mistaken_for_infeasible() -> None:
     z = jnp.asarray([[-1e30, -1e30], [5.0, 5.0], [-1e29, -1e29]])
     assert int(Greedy()(z, KEY, jnp.asarray([True, False, True]))) == 2
-    assert int(SSD()(z, KEY, jnp.asarray([True, False, True]))) == 2
+    assert int(PAPER(z, KEY, jnp.asarray([True, False, True]))) == 2
 
 
-EXPLORING = {explore: Explore(policy=SSD(), explore=explore) for explore in (0.0, 0.3, 1.0)}
+EXPLORING = {explore: Explore(policy=PAPER, explore=explore) for explore in (0.0, 0.3, 1.0)}
 
 
 @cache
@@ -175,7 +179,7 @@ def test_exploration_frequency(explore: float) -> None:
     # The reasons stay those of the policy inside.
     assert bool(decisions.multiple_solutions.all())
     assert np.asarray(decisions.margin) == pytest.approx(0.5)
-    assert policy.tolerance == SSD().tolerance
+    assert policy.tolerance == 1e-3
 
 
 @pytest.mark.parametrize("keys", ["split", "seeds", "raw"])
@@ -218,7 +222,7 @@ def test_ssd_takes_the_dominant_set(z: np.ndarray) -> None:
     assert z[int(decision.action)].mean() >= z.mean(axis=-1).max() - 1e-3 - 1e-6
 
 
-_decide = jax.jit(lambda z: SSD().decide(z, KEY))
+_decide = jax.jit(lambda z: PAPER.decide(z, KEY))
 
 
 @given(returns, st.permutations(range(5)))
@@ -238,7 +242,8 @@ def batch_of(width: int, names: tuple[str, ...]) -> dict[str, Decision]:
     policies = {name: Explore(policy=POLICIES[name](), explore=0.1) for name in names}
 
     def decide(z: jax.Array, key: jax.Array) -> dict[str, Decision]:
-        return {k: p.decide(z, key, assume_sorted=True) for k, p in policies.items()}
+        n = jnp.arange(4) + 8  # evidence for SSD()
+        return {k: p.decide(z, key, n=n, assume_sorted=True) for k, p in policies.items()}
 
     return jax.device_get(jax.jit(jax.vmap(decide))(z, keys))
 
@@ -256,7 +261,7 @@ def test_same_bits_in_every_batch_width(name: str, width: int) -> None:
 def test_many_actions() -> None:
     best = np.random.default_rng(2).normal(size=(FEW + 9, 6)).astype("float32")
     best[FEW + 3] = 10.0
-    policies = (SSD(), Greedy(), CVaR())
+    policies = (PAPER, Greedy(), CVaR())
     assert jax.jit(lambda z: [p(z, KEY) for p in policies])(best) == [FEW + 3] * 3
 
 
@@ -304,7 +309,7 @@ def test_risk_aversion_changes_the_choice() -> None:
     # Mean 1.5 with a disaster at -6, against a sure 1.
     z = np.float32([[-6.0, 4.0, 4.0, 4.0], [1.0, 1.0, 1.0, 1.0]])
     averse = (CVaR(alpha=0.25), Wang(eta=-0.75), MeanVariance(weight=1.0))
-    decide = jax.jit(lambda z: [p.decide(z, KEY)[:2] for p in (Greedy(), SSD(), *averse)])
+    decide = jax.jit(lambda z: [p.decide(z, KEY)[:2] for p in (Greedy(), PAPER, *averse)])
     (greedy, _), (ssd, _), *others = jax.device_get(decide(z))
     assert greedy == 0
     assert ssd == 0  # no dominance; SSD never gives up the mean
@@ -338,10 +343,10 @@ def test_names_with_values() -> None:
         (lambda: CPW(eta=0.1), ["eta = 0.1", "[0.3, 1]"]),
         (lambda: MeanVariance(weight=float("nan")), ["weight = nan"]),
         (lambda: Explore(explore=1.5), ["explore = 1.5", "probability"]),
-        (lambda: SSD()(jnp.ones(3), KEY), ["(3,)", "[A, N]", "vmap"]),
-        (lambda: SSD()(jnp.ones((3, 0)), KEY), ["(3, 0)"]),
-        (lambda: SSD()(jnp.ones((3, 2)), KEY, jnp.ones(2)), ["mask", "(2,)", "3 actions"]),
-        (lambda: SSD()(jnp.ones((2, 2)), KEY, jnp.zeros(2)), ["no feasible action"]),
+        (lambda: PAPER(jnp.ones(3), KEY), ["(3,)", "[A, N]", "vmap"]),
+        (lambda: PAPER(jnp.ones((3, 0)), KEY), ["(3, 0)"]),
+        (lambda: PAPER(jnp.ones((3, 2)), KEY, jnp.ones(2)), ["mask", "(2,)", "3 actions"]),
+        (lambda: PAPER(jnp.ones((2, 2)), KEY, jnp.zeros(2)), ["no feasible action"]),
         (lambda: policy_named("sdd"), ["policy 'sdd'", "'ssd'?"]),
         (lambda: policy_named("cvar:x"), ["alpha", "'x'", "not a number"]),
         (lambda: policy_named("cvar:beta=1"), ["option of policy cvar", "'beta'"]),

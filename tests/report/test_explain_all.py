@@ -62,6 +62,67 @@ def test_by_hand():
     assert bool(ssd_dominates(SURE[0], SURE[1])) is bool(answer.dominates[0, 1])
 
 
+# --- by evidence ---------------------------------------------------------------------------
+
+
+def by_evidence(z, n):
+    return explained(np.asarray(z), SSD(), n=np.array([n, n]))
+
+
+def test_what_is_known_by_hand():
+    # Means 2 and 2.25. The risky one's squares about its mean are 1.5625, 0.0625, 2.25: a third of
+    # their sum is 1.2917, and from 20 observations sqrt(1.2917 / 19) = 0.2607. Its F^-2 about the
+    # mean is -1.25 / 3, -1.5 / 3.
+    answer = by_evidence([[2.0] * 3, [1.0, 2.0, 3.75], [0.0] * 3], [20, 20, 20])
+    assert answer.words == (
+        "action sure: of the actions that are worth the same, it is the surest",
+        "surer than risky by up to 0.5 on the curve of lower-tail sums about the mean",
+        "sure and risky are worth the same as far as the data tell: gap 0.25, standard error 0.26; "
+        "a gap of this size would show with 9.8 times the data",  # (3 * 0.2607 / 0.25)^2
+        "poor is worth less than risky: gap 2.25, standard error 0.26",
+    )
+    assert answer.tolerance is None
+    assert answer.policy == "ssd:standard_errors=3.0"
+    # Read aloud with the table of numbers below.
+    assert str(answer).startswith(answer.words[0])
+
+
+def test_too_little_is_known():
+    answer = by_evidence([[2.0] * 3, [1.0, 2.0, 3.75], [0.0] * 3], [20, 1, 20])
+    assert answer.words == (
+        "action risky: its mean is the best, but too little is known of it to compare",
+        "sure cannot be compared with risky: too few observations",
+        "poor cannot be compared with risky: too few observations",
+    )
+    answer = by_evidence([[2.0] * 3, [1.0, 2.0, 3.75], [0.0] * 3], [0, 20, 20])
+    assert answer.words[:2] == (
+        "action risky: it is worth more than every other action that can be compared",
+        "sure cannot be compared with risky: too few observations",
+    )
+
+
+def test_dominance_outright_and_curves_that_cross():
+    # F^-2 of the first: 1/3, 2/3, 7/3; of the second 0.3, 0.6333, 0.9667, surer about its mean.
+    answer = by_evidence([[1.0, 1.0, 5.0], [0.9, 1.0, 1.0], [-9999.0] * 3], [2, 2, 2])
+    assert answer.words[0] == "action sure: its return dominates that of risky outright"
+    assert answer.words[1].startswith("it leads by up to 1.367 on the curve")
+    # About their means -3, 1, 2 and -2, -2, 4: sums -1, -2/3 and -2/3, -4/3.
+    answer = by_evidence([[-3.0, 1.0, 2.0], [-2.0, -2.0, 4.0], [-99.0] * 3], [20] * 3)
+    assert answer.words[0] == (
+        "action sure: of the actions that are worth the same none is the surest at every level; "
+        "the fallback chose"
+    )
+
+
+def test_an_ensemble_is_explained_by_its_mean():
+    members = np.stack([SURE, SURE + np.array([[0.0], [0.2], [0.0]])])
+    answer = explain_all(np.stack([members, members]), SSD(), keys(2), names=NAMES)[0]
+    np.testing.assert_allclose(answer.mean, [2.0, 2.1, 0.0])
+    np.testing.assert_allclose(answer.z[1], [1.1, 2.1, 3.1])
+    # Gaps 0 and 0.2: 0.1 on average, deviation 0.1414.
+    assert "gap 0.1, standard error 0.14" in str(answer)
+
+
 def test_an_infeasible_action_is_not_taken():
     answer = explained(SURE, masks=np.array([[False, True, True]] * 2))
     assert answer.action == 1

@@ -305,7 +305,7 @@ def test_what_is_explored_is_what_the_agent_holds(trained, trained_page):
     # F^(2) at a particle by its definition: the mean of what falls short of it.
     short = [[np.clip(x - row, 0, None).mean() for x in row] for row in z]
     np.testing.assert_allclose(shown["frontier"], short, rtol=1e-5, atol=1e-7)
-    greedy = learned["decisions"]["greedy, tolerance 0.001"]["25"]
+    greedy = learned["decisions"]["greedy, tolerance 0"]["25"]
     assert greedy[0] == z.mean(-1).argmax()
     words = [explorer.data["sentences"][i] for i in greedy[3]]
     assert words[0].startswith(f"action {explorer.data['actions'][greedy[0]]}: ")

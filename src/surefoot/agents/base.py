@@ -1,7 +1,7 @@
 """`Agent`: what every agent can do, in one place: learn, predict, decide, explain, save, resume.
 
 A subclass says what differs: how a few steps are made (`_advance`), what it knows of an
-observation (`_particles`, `_decisions`), and what its run is made of (`_tree`).
+observation (`_estimates`, `_decide`), and what its run is made of (`_tree`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from surefoot.agents.saving import Saved, opened_env
 from surefoot.envs.faults import Fault, FaultPolicy, TrainingEnv, fault_policy
 from surefoot.envs.making import env_name, made_env, separate_env
 from surefoot.errors import InputError, RunError, at_least, unknown
-from surefoot.policies import Decision, Policy, policy_named
+from surefoot.policies import SSD, Decision, Policy, policy_named
 from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.logs import Finished, RunLog, Watch
 from surefoot.runs.progress import Bar, Mode
@@ -69,6 +69,7 @@ class Agent(Saved):
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
             raise InputError(f"seed = {seed!r}: it must be a whole number from 0 to 2^32 - 1")
         self.config: Any = dataclasses.replace(config or self.config_type(), **options)
+        self._warn_of_blindness()
         self.seed = seed
         self.faults: list[str] = []  # what the run went on after
         self._eval_env = eval_env
@@ -77,6 +78,16 @@ class Agent(Saved):
         self._logged: dict[str, int] | None = None  # how long the logs were at the checkpoint
         self._own_env: gym.Env[Any, Any] | None = None  # of a run that does not step it
         self._training_env: TrainingEnv | None = None
+
+    def _warn_of_blindness(self) -> None:
+        policies = (self.config.behaviour, self.config.evaluation)
+        if self.config.blind and any(isinstance(policy, SSD) for policy in policies):
+            warnings.warn(
+                f"loss {self.config.loss!r} cannot learn how dispersed random returns are, which "
+                "is what SSD acts on: the surer action will not be recognised. "
+                f"{self.config.seeing} can",
+                stacklevel=4,
+            )
 
     def _open(self, env: Any) -> TrainingEnv:
         """The environment as training steps it."""
@@ -258,13 +269,22 @@ class Agent(Saved):
             )
         chosen = policy_named(self.config.evaluation if policy is None else policy)
         key, mask = self._ties(rows[0])
-        return explain(self._particles(rows)[0], chosen, key, mask=mask, names=self.action_names)
+        z, n = self._estimates(rows)
+        n = None if n is None else n[0]
+        return explain(z[0], chosen, key, mask=mask, n=n, names=self.action_names)
 
     def return_distribution(self, obs: Any) -> np.ndarray:
         """Ascending, equally likely returns `[A, N]`, or `[B, A, N]` for a batch."""
+        z, _ = self.estimates(obs)
+        alone = 2 if self.is_single(obs) else 3
+        return z.mean(axis=-3) if z.ndim > alone else z
+
+    def estimates(self, obs: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """What policies decide on: `(z, n)`, particles `[A, N]` and the transitions seen `n[A]`, or
+        an ensemble `[E, A, N]` and None; with a batch axis in front for a batch."""
         rows, single = self._rows(obs)
-        z = self._particles(rows)
-        return z[0] if single else z
+        z, n = self._estimates(rows)
+        return (z[0], None if n is None else n[0]) if single else (z, n)
 
     def is_single(self, obs: Any) -> bool:
         """Whether `obs` is one observation, or else a batch of them."""
@@ -318,8 +338,9 @@ class Agent(Saved):
         """A batch of observations, checked, and whether it was a single one."""
 
     @abstractmethod
-    def _particles(self, rows: np.ndarray) -> np.ndarray:
-        """Ascending particles `[B, A, N]`."""
+    def _estimates(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Ascending particles `[B, A, N]` and how many transitions each rests on, or an ensemble of
+        them `[B, E, A, N]` and None."""
 
     @abstractmethod
     def _decide(self, rows: np.ndarray, deterministic: bool) -> Decision:

@@ -23,6 +23,13 @@ WORDS = {
     DecidedBy.FALLBACK: "no action dominates all others; the fallback chose",
     DecidedBy.EXPLORATION: "it was drawn at random to explore",
 }
+EVIDENCE_WORDS = WORDS | {
+    DecidedBy.SCORE: "it is worth more than every other action that can be compared",
+    DecidedBy.DOMINANCE: "of the actions that are worth the same, it is the surest",
+    DecidedBy.TIE_BREAK: "several actions are worth the same and equally sure; one was drawn",
+    DecidedBy.FALLBACK: "of the actions that are worth the same none is the surest at every level; "
+    "the fallback chose",
+}
 
 # What actions are called, where the environment itself only numbers them.
 ACTIONS = {
@@ -50,7 +57,7 @@ class Explanation:
 
     action: int
     decided_by: DecidedBy
-    tied: np.ndarray  # [A] mean within the tolerance of the best
+    tied: np.ndarray  # [A] worth the same as the best mean
     margin: float  # lead of F^-2 over the best of the others, where it is largest
     violations: np.ndarray  # [A, A] shortfall of F^-2 of a below b
     dominates: np.ndarray  # [A, A] second order, with the policy's tolerance
@@ -59,13 +66,19 @@ class Explanation:
     std: np.ndarray  # [A]
     cvar: np.ndarray  # [A, len(CURVE)]
     cumulative_quantile: np.ndarray  # [A, N] F^-2 at the breakpoints
+    gap: np.ndarray  # [A] how far the mean lies below the best
+    error: np.ndarray  # [A] standard error of that gap, infinite where nothing is known of it
+    surer: np.ndarray  # [A] how far its centred F^-2 rises above that of the action taken
     names: tuple[str, ...]  # of the actions
-    tolerance: float = 0.0  # what the policy takes for equal, in units of the return
+    tolerance: float | None = 0.0  # what the policy takes for equal; None: it asks the evidence
+    standard_errors: float = 0.0  # within which two means are worth the same, if it does
     policy: str = ""  # who was asked
 
     @property
     def words(self) -> tuple[str, ...]:
         """The decision in sentences: who decided, between which actions, by how much."""
+        if self.tolerance is None:
+            return (*self._decision_by_evidence(), *self._what_is_known())
         said = [f"action {self.names[self.action]}: {WORDS[self.decided_by]}"]
         ties = [self.names[a] for a in np.flatnonzero(self.tied)]
         if len(ties) > 1:
@@ -75,6 +88,56 @@ class Explanation:
                 f"it leads by up to {self.margin:.4g} on the curve of lower-tail sums (F^-2)"
             )
         return tuple(said)
+
+    def _decision_by_evidence(self) -> list[str]:
+        unknown = not np.isfinite(self.error[self.tied]).all()
+        why = EVIDENCE_WORDS[self.decided_by]
+        if self.decided_by is DecidedBy.FALLBACK and unknown:
+            why = "its mean is the best, but too little is known of it to compare"
+        others = [int(a) for a in np.flatnonzero(self.tied) if a != self.action]
+        if self.decided_by is not DecidedBy.DOMINANCE:
+            return [f"action {self.names[self.action]}: {why}"]
+        if (self.surer[others] > 0).any():  # less sure about its mean, but never worse
+            names = ", ".join(self.names[a] for a in others)
+            why = f"its return dominates that of {names} outright"
+            by = f"it leads by up to {self.margin:.4g} on the curve of lower-tail sums (F^-2)"
+        else:
+            lead = [f"{self.names[a]} by up to {-self._lowest(int(a)):.4g}" for a in others]
+            by = f"surer than {', '.join(lead)} on the curve of lower-tail sums about the mean"
+        return [f"action {self.names[self.action]}: {why}", by]
+
+    def _lowest(self, a: int) -> float:
+        """How far the centred curve of `a` falls below the chosen action's, at most (negative)."""
+        centred = self.z - self.z.mean(axis=-1, keepdims=True)
+        curve = centred.cumsum(axis=-1) / self.z.shape[-1]
+        return float((curve[a] - curve[self.action]).min())
+
+    def _what_is_known(self) -> list[str]:
+        """The gap of each other action to the best mean, and what more data would do."""
+        said, best = [], int(np.flatnonzero(self.gap == 0)[0]) if (self.gap == 0).any() else 0
+        for a, name in enumerate(self.names):
+            gap, error = float(self.gap[a]), float(self.error[a])
+            if a == best:
+                continue
+            if not np.isfinite(error):
+                said.append(
+                    f"{name} cannot be compared with {self.names[best]}: too few observations"
+                )
+            elif self.tied[a]:
+                more = "more data may tell them apart"
+                if gap > 0:
+                    times = (self.standard_errors * error / gap) ** 2
+                    more = f"a gap of this size would show with {max(times, 1):.2g} times the data"
+                said.append(
+                    f"{name} and {self.names[best]} are worth the same as far as the data tell: "
+                    f"gap {gap:.3g}, standard error {error:.2g}; {more}"
+                )
+            else:
+                said.append(
+                    f"{name} is worth less than {self.names[best]}: gap {gap:.3g}, standard error "
+                    f"{error:.2g}"
+                )
+        return said
 
     @property
     def relations(self) -> str:
@@ -105,13 +168,15 @@ def explain(
     key: jax.Array,
     *,
     mask: Any = None,
+    n: Any = None,
     names: tuple[str, ...] | None = None,
 ) -> Explanation:
-    """Decide on particles `z[A, N]` and say why."""
+    """Decide on particles `z[A, N]` that rest on `n[A]` observations, or on an ensemble
+    `z[E, A, N]`, and say why."""
     z = np.sort(_particles(z), axis=-1)
-    decision = policy.decide(z, key, mask, assume_sorted=True)
+    decision = policy.decide(z, key, mask, n=n, assume_sorted=True)
     decided = jax.tree.map(lambda leaf: np.asarray(leaf)[None], decision)
-    return _tell(z[None], policy, decided, names)[0]
+    return _explanations(z[None], policy, decided, names)[0]
 
 
 def explain_all(
@@ -120,14 +185,17 @@ def explain_all(
     keys: jax.Array,
     *,
     masks: Any = None,
+    n: Any = None,
     names: tuple[str, ...] | None = None,
 ) -> list[Explanation]:
-    """`explain` for every row of `z[B, A, N]` with its own key, decided in one compiled call."""
+    """`explain` for every row of `z[B, A, N]` (with `n[B, A]`) or of ensembles `z[B, E, A, N]`,
+    each with its own key, decided in one compiled call."""
     z = np.sort(_particles(z), axis=-1)
-    masks = np.ones(z.shape[:2], bool) if masks is None else np.asarray(masks, bool)
+    shape = z.shape[0], z.shape[-2]
+    masks = np.ones(shape, bool) if masks is None else np.asarray(masks, bool)
     with precision(z):  # float64 stays float64
-        decided = jax.device_get(_decide_all(policy, z, keys, masks))
-    return _tell(z, policy, decided, names)
+        decided = jax.device_get(_decide_all(policy, z, keys, masks, n))
+    return _explanations(z, policy, decided, names)
 
 
 def _particles(z: Any) -> np.ndarray:
@@ -136,18 +204,27 @@ def _particles(z: Any) -> np.ndarray:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _decide_all(policy: Policy, z: jax.Array, keys: jax.Array, masks: jax.Array) -> Decision:
-    return jax.vmap(functools.partial(policy.decide, assume_sorted=True))(z, keys, masks)
+def _decide_all(
+    policy: Policy, z: jax.Array, keys: jax.Array, masks: jax.Array, n: jax.Array | None
+) -> Decision:
+    def one(z: jax.Array, key: jax.Array, mask: jax.Array, n: jax.Array | None) -> Decision:
+        return policy.decide(z, key, mask, n=n, assume_sorted=True)
+
+    return jax.vmap(one, (0, 0, 0, None if n is None else 0))(z, keys, masks, n)
 
 
-def _tell(
+def _explanations(
     z: np.ndarray, policy: Policy, decided: Decision, names: tuple[str, ...] | None
 ) -> list[Explanation]:
     """Explanations of `z[B, A, N]`; all numbers are computed for all rows at once."""
+    z = z.mean(axis=1) if z.ndim == 4 else z
     each: dict[str, Any] = {
         "tied": decided.tied,
         "violations": decided.violations,
-        "dominates": decided.violations <= policy.tolerance,  # the rule of `core.dominance`
+        "gap": decided.gap,
+        "error": decided.error,
+        "surer": decided.surer,
+        "dominates": decided.violations <= (policy.tolerance or 0.0),  # rule of `core.dominance`
         "z": z,
         "mean": mean(z),
         "std": std(z),
@@ -162,6 +239,7 @@ def _tell(
             **{name: np.asarray(values[b]) for name, values in each.items()},
             names=names or tuple(str(a) for a in range(z.shape[1])),
             tolerance=policy.tolerance,
+            standard_errors=getattr(policy, "standard_errors", 0.0),
             policy=_name_of(policy),
         )
         for b in range(len(z))

@@ -25,7 +25,7 @@ from surefoot.runs.format import configuration, count, lengths, named, read_agen
 from surefoot.runs.format import write_agent as write_file
 from surefoot.runs.logs import RunLog
 
-LAYOUT = 2  # of what a file holds; files of surefoot 0.1 do not say
+LAYOUT = 3  # of what a file holds; files of surefoot 0.1 do not say
 
 
 class AgentFile(NamedTuple):

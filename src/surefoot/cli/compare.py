@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -69,7 +69,11 @@ def main(words: list[str]) -> int:
     from surefoot.comparison import compare_file
     from surefoot.training.engines import check_engine, run_jobs
 
-    place = {"engine": options.engine, "address": options.address, "workers": options.workers}
+    place: dict[str, Any] = {
+        "engine": options.engine,
+        "address": options.address,
+        "workers": options.workers,
+    }
     check_engine(**place)
     result = compare_file(
         options.file,

@@ -95,9 +95,10 @@ def _of_returns(options: ExplainOptions) -> tuple[Any, str]:
                       for c in columns.values()])  # fmt: skip
     else:
         z = np.stack(list(columns.values()))
-    # Zero, where an agent's default would be a guess: the file says nothing of its unit.
-    policy = policy_named(options.policy or "ssd:tolerance=0")
-    explanation = explain(z, policy, jax.random.key(options.seed), names=tuple(columns))
+    policy = policy_named(options.policy or "ssd")
+    rows = np.asarray([len(column) for column in columns.values()])
+    key = jax.random.key(options.seed)
+    explanation = explain(z, policy, key, n=rows, names=tuple(columns))
     return explanation, f"{options.returns.name}, decided by {explanation.policy}{note}"
 
 

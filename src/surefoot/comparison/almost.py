@@ -68,7 +68,7 @@ def almost_dominance(
     # As deepsig has it: the deviation around the resamples' own mean.
     deviation = np.concatenate(parts).std(axis=0)
     two, one = norm.ppf(1 - level / 2), norm.ppf(1 - level)
-    return tuple(
+    first, second = (
         AlmostDominance(
             order,
             float(ratio),
@@ -76,6 +76,7 @@ def almost_dominance(
         )
         for order, ratio, spread in zip((1, 2), seen, deviation, strict=True)
     )
+    return first, second
 
 
 def resampled(x: Array, weights: Weights) -> Array:

@@ -61,7 +61,7 @@ def look(x: Array, blocks: Blocks = "circular") -> Memory:
     largest = float(np.max(np.abs(x)))
     x = x / largest if largest > 0 else x  # correlation has no unit, and squares may overflow
     squares = (x - x.mean()) ** 2
-    p_values = [ljung_box(z) for z in (x, squares)]
+    p_values = ljung_box(x), ljung_box(squares)
     lengths = [
         _LONGER * block_length(z, blocks)
         for z, p in zip((x, squares), p_values, strict=True)

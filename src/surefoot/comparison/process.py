@@ -95,7 +95,9 @@ class Pair:
             if first is not None:
                 first.see_heights(block, high, low, seen)
                 seen += len(block)
-        for start in second.unsettled() if second is not None else ():
+        if second is None:
+            return
+        for start in second.unsettled():
             block = self._block(start, heights[start], rows, buffer)
             second.settle(block, self._width[start : start + _BLOCK], start)
 

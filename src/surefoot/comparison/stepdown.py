@@ -57,7 +57,9 @@ def joint_suprema(table: Columns, length: int, settings: TestSettings) -> tuple[
     n = rows.pop()
     draws = pair_draws(n, n, (length, length), settings)
     weights = next(draws[0].chunks(settings.resamples))
-    pairs, observed, resampled = [], ([], []), ([], [])
+    pairs: list[tuple[str, str]] = []
+    observed: tuple[list[float], list[float]] = ([], [])
+    resampled: tuple[list[Array], list[Array]] = ([], [])
     for a, b in combinations(table, 2):
         pair = Pair(table[a], table[b], 0.05)
         wide = stretch_of(draws), 1.0
@@ -67,7 +69,7 @@ def joint_suprema(table: Columns, length: int, settings: TestSettings) -> tuple[
         )
         pair.walk(weights, weights, *tallies)
         for way in WAYS:
-            pairs.append((a, b)[::way])
+            pairs.append((a, b) if way > 0 else (b, a))
             for order, tally in enumerate(tallies):
                 size = tally.curve.root / tally.curve.scale
                 observed[order].append(size * tally.excess[way])

@@ -77,8 +77,8 @@ def compare(
     if len(table) < 2:
         raise InputError(f"{source or 'returns'}: a comparison needs at least 2 columns")
     if paired and not table.aligned:
-        lengths = ", ".join(f"{name}: {len(column)}" for name, column in table.items())
-        raise InputError(f"paired: the columns have not the same rows ({lengths})")
+        rows = ", ".join(f"{name}: {len(column)}" for name, column in table.items())
+        raise InputError(f"paired: the columns have not the same rows ({rows})")
     settings = TestSettings(
         int(resamples),
         seed,

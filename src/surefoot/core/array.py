@@ -129,7 +129,9 @@ def check_level(value: float, name: str) -> None:
 
 
 def check_tolerance(value: float, name: str = "tolerance") -> None:
-    if not is_traced(value) and not (float(value) >= 0 and math.isfinite(float(value))):
+    if is_traced(value):
+        return
+    if isinstance(value, str) or not (float(value) >= 0 and math.isfinite(float(value))):
         raise InputError(f"{name} = {value}: it must be a finite number that is not negative")
 
 

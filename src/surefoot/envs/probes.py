@@ -7,6 +7,8 @@
 | `TwoArms` | action a gives reward 2 a - 1 | -1 and 1 |
 | `TwoSteps` | nothing, then reward 1 | `gamma`, then 1 |
 | `NoisyArms` | action a gives a reward from N(mean_a, std_a) | its mean and deviation |
+| `SureOrNoisy` | each step pays 1, or 1 + `bonus` + N(0, 1) | `bonus` decides who is better |
+| `TwoRoads` | first a road is taken: 5 steps of 0, or of `bonus / 5` + N(0, 1) | as above |
 | `CoinFork` | first a fair coin leads to state 1 or 2, then reward 0 or 2 | `gamma (0 or 2)` |
 """
 
@@ -65,6 +67,61 @@ class NoisyArms(_Probe):
     def step(self, action: int) -> Step:
         reward = self.means[action] + self.stds[action] * self.np_random.standard_normal()
         return self.start(), float(reward), True, False, {}
+
+
+class SureOrNoisy(_Probe):
+    """Action 0 pays 1 for sure, action 1 pays 1 + `bonus` on average with deviation 1; both times
+    `scale`. What is seen is two random numbers, or with several `steps` how many are done."""
+
+    def __init__(self, steps: int = 1, bonus: float = 0.0, scale: float = 1.0) -> None:
+        super().__init__()
+        self.steps, self.bonus, self.scale, self.at = steps, bonus, scale, 0
+        shape = (2,) if steps == 1 else (1,)
+        self.observation_space = spaces.Box(-1.0, 1.0, shape, np.float32)
+
+    def start(self) -> Any:
+        self.at = 0
+        return self._seen()
+
+    def _seen(self) -> Any:
+        if self.steps == 1:
+            return self.np_random.uniform(-1.0, 1.0, 2).astype(np.float32)
+        return np.array([self.at / self.steps], np.float32)
+
+    def step(self, action: int) -> Step:
+        reward = 1.0 + (self.bonus + self.np_random.standard_normal() if action else 0.0)
+        self.at += 1
+        return self._seen(), float(self.scale * reward), self.at == self.steps, False, {}
+
+
+class TwoRoads(_Probe):
+    """The first action chooses: five steps that pay nothing, or five that pay `bonus` in all on
+    average with deviation 1 each. Later actions change nothing."""
+
+    LENGTH = 5
+
+    def __init__(self, bonus: float = 0.0) -> None:
+        super().__init__()
+        self.bonus, self.at, self.road = bonus, 0, 0
+        self.observation_space = spaces.Box(-1.0, 1.0, (self.LENGTH + 1,), np.float32)
+
+    def start(self) -> Any:
+        self.at, self.road = 0, 0
+        return self._seen()
+
+    def _seen(self) -> Any:
+        seen = np.zeros(self.LENGTH + 1, np.float32)
+        seen[min(self.at, self.LENGTH - 1)] = 1.0
+        seen[-1] = self.road
+        return seen
+
+    def step(self, action: int) -> Step:
+        if self.at == 0:
+            self.road = 1 if action else -1
+        noise = self.np_random.standard_normal()
+        reward = self.bonus / self.LENGTH + noise if self.road == 1 else 0.0
+        self.at += 1
+        return self._seen(), float(reward), self.at == self.LENGTH, False, {}
 
 
 class TwoSteps(_Probe):

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from surefoot.agents.tabular import TabularConfig, train_trials
+from surefoot.agents.tabular.config import PAPER
 from surefoot.envs import ACTION_NAMES, CliffGrid, cliff_walk, monte_carlo_returns
 from surefoot.errors import at_least, unknown
 from surefoot.paper.experiment import Columns, Tables, measure_cells
@@ -141,6 +142,7 @@ def learn_policy(config: EvaluationConfig) -> tuple[np.ndarray, np.ndarray]:
         behaviour=Greedy(tolerance=0.0),
         explore=config.explore,
         horizon=10_000,
+        **PAPER,
     )
     runs = train_trials(
         agent,

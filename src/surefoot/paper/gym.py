@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surefoot.agents.neural import NeuralConfig
+from surefoot.agents.neural.config import PAPER, NeuralConfig
 from surefoot.core.stats import equivalence, interquartile_mean, iqm_interval, mean_interval, welch
 from surefoot.errors import InputError, at_least
 from surefoot.paper.claims import Claim, Verdict
@@ -117,7 +117,7 @@ def seeds_of(config: GymConfig) -> list[int]:
 
 
 def make_trials(config: GymConfig, task: str, steps: int, solving: bool) -> list[Training]:
-    own: dict[str, Any] = {
+    own: dict[str, Any] = PAPER | {
         "particles": config.particles, "target_period": config.target_period,
         "step_size": config.step_size, "explore": config.explore,
         "max_grad_norm": config.max_grad_norm,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from surefoot.agents.neural import NeuralConfig
+from surefoot.agents.neural.config import PAPER, NeuralConfig
 from surefoot.core.stats import mean_interval
 from surefoot.errors import InputError, at_least
 from surefoot.paper.claims import Claim
@@ -105,7 +105,7 @@ def _trainings(config: GymChoicesConfig, task: str) -> dict[str, Training]:
     steps = dict(zip(config.tasks, config.steps, strict=True))[task]
     return {
         f"{task}.{i}-{seed}": TASKS[task].training(
-            NeuralConfig(particles=2, **setting._asdict()), steps, EVALUATIONS, seed
+            NeuralConfig(particles=2, **PAPER | setting._asdict()), steps, EVALUATIONS, seed
         )
         for i, setting in enumerate(config.settings())
         for seed in seeds_of(config)

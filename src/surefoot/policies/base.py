@@ -1,12 +1,12 @@
 """What every policy is: a pure function from return distributions and a key to an action.
 
-`policy(z, key)` takes particles `z[A, N]` and gives the action; `policy.decide(z, key)` gives the
-action together with who decided and why. Policies are frozen dataclasses: hashable, comparable,
-static under `jit`; batches are the caller's `jax.vmap`.
+`policy(z, key)` takes particles `z[A, N]` and returns the action; `policy.decide(z, key)` returns
+the action together with who decided and why. Beside the particles it takes evidence of how well
+they are known: counts `n[A]`, or an ensemble `z[E, A, N]` instead of one estimate. Policies are
+frozen dataclasses: hashable, comparable, static under `jit`; batches are the caller's `jax.vmap`.
 
-One tolerance serves all: actions whose statistic lies within `tolerance` of the best, in the
-units of the returns, are tied. It should lie above the jitter of the estimates and below the
-dispersion that is to be seen.
+Actions whose statistic lies within `tolerance` of the best, in the units of the returns, are tied.
+`SSD()` needs none: it asks the evidence.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from surefoot.core import array
+from surefoot.core.array import pairwise_sum
+from surefoot.core.evidence import Evidence, average, check_counts, from_counts, from_ensemble
 from surefoot.core.shortfall import FEW, standings, violations
 from surefoot.core.sorting import network_sort
 from surefoot.errors import InputError
@@ -33,9 +35,9 @@ class DecidedBy(IntEnum):
     """Who chose the action."""
 
     SCORE = 0  # the policy's statistic had one best action
-    DOMINANCE = 1  # one action dominates every other
-    TIE_BREAK = 2  # several were equal up to the tolerance, one was drawn
-    FALLBACK = 3  # no action dominates: `undecided` chose
+    DOMINANCE = 1  # one action dominates every other: worth as much, and surer
+    TIE_BREAK = 2  # several were equal, one was drawn
+    FALLBACK = 3  # no action dominates, or none is known well enough: `undecided` chose
     EXPLORATION = 4  # a random action
 
 
@@ -44,10 +46,13 @@ class Decision(NamedTuple):
 
     action: jax.Array  # int32
     decided_by: jax.Array  # int32, a DecidedBy
-    tied: jax.Array  # [A] bool: mean within the tolerance of the best mean
+    tied: jax.Array  # [A] bool: worth the same as the best mean
     candidates: jax.Array  # [A] bool: the set the action was drawn from
     margin: jax.Array  # how far its F^-2 rises above all others where it leads most
     violations: jax.Array  # [A, A] largest shortfall of F^-2 of a below that of b
+    gap: jax.Array  # [A] how far the mean lies below the best
+    error: jax.Array  # [A] standard error of that gap; infinite where nothing is known of it
+    surer: jax.Array  # [A] how far its centred F^-2 rises above the action's, where it does most
 
     @property
     def multiple_solutions(self) -> jax.Array:
@@ -63,6 +68,7 @@ class View(NamedTuple):
     sound: jax.Array  # [A] bool: the particles and their sum are finite
     lag: jax.Array  # [A] largest violation of dominance against any feasible action
     mean_lag: jax.Array  # [A] how far the mean lies below the best feasible one
+    evidence: Evidence | None = None  # how well that is known
 
 
 @dataclass(frozen=True)
@@ -74,10 +80,15 @@ class Policy(ABC):
     action by lot and call it `FALLBACK`.
     """
 
-    tolerance: float = field(default=1e-3, kw_only=True)
+    tolerance: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
         array.check_tolerance(self.tolerance)
+
+    @property
+    def needs_evidence(self) -> bool:
+        """Whether particles alone are not enough to decide."""
+        return False
 
     @abstractmethod
     def choose(self, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -92,32 +103,68 @@ class Policy(ABC):
         return self.usable(view) & (view.mean_lag <= self.tolerance)
 
     def __call__(
-        self, z: Any, key: jax.Array, mask: Any = None, *, assume_sorted: bool = False
+        self, z: Any, key: Any, mask: Any = None, *, n: Any = None, assume_sorted: bool = False
     ) -> jax.Array:
-        return self.decide(z, key, mask, assume_sorted=assume_sorted).action
+        return self.decide(z, key, mask, n=n, assume_sorted=assume_sorted).action
 
     def decide(
-        self, z: Any, key: jax.Array, mask: Any = None, *, assume_sorted: bool = False
+        self, z: Any, key: Any, mask: Any = None, *, n: Any = None, assume_sorted: bool = False
     ) -> Decision:
         """Choose among the feasible actions (`mask[A]`, all by default) and say why.
 
-        `z[A, N]` is decided in its own precision: NumPy's float64 stays float64 whether or not
-        JAX's x64 is on, half precision is calculated in float32.
+        `z` are particles `[A, N]`, of which `n[A]` says how many observations they rest on, or an
+        ensemble `[E, A, N]` of estimates from resampled data, whose spread says it. `key` is a
+        JAX key or a whole number. `z` is decided in its own precision: NumPy's float64 stays
+        float64 whether or not JAX's x64 is on, half precision is calculated in float32.
         """
-        if any(array.is_traced(x) for x in (z, key, mask)):
-            return self._decide(as_particles(z), key, as_mask(mask, z), assume_sorted)
+        if isinstance(key, int | np.integer):
+            key = jax.random.key(int(key))
+        if any(array.is_traced(x) for x in (z, key, mask, n)):
+            z = as_particles(z)
+            n = self._as_counts(n, z)
+            return self._decide(z, key, as_mask(mask, z), n, assume_sorted)
         with precision(z):
             z = as_particles(z)
-            mask = as_mask(mask, z)
+            mask, n = as_mask(mask, z), self._as_counts(n, z)
             check_choice(z, mask)
-            return _decide_compiled(self, z, key, mask, assume_sorted)
+            return _decide_compiled(self, z, key, mask, n, assume_sorted)
+
+    def _as_counts(self, n: Any, z: jax.Array) -> jax.Array | None:
+        """Evidence that fits the particles, if there has to be any."""
+        if n is None:
+            if self.needs_evidence and (z.ndim == 2 or len(z) < 2):
+                name = type(getattr(self, "policy", self)).__name__  # what Explore explores around
+                raise InputError(
+                    f"{name}() cannot tell from one estimate whether two actions are worth the "
+                    "same. Pass n, how many observations each action's particles rest on, or an "
+                    f"ensemble z[E, A, N], or set a tolerance: {name}(tolerance)"
+                )
+            return None
+        if z.ndim == 3:
+            raise InputError("n and an ensemble z[E, A, N]: pass one kind of evidence, not both")
+        n = jnp.asarray(n)
+        check_counts(n, len(z))
+        return n
 
     def _decide(
-        self, z: jax.Array, key: jax.Array, mask: jax.Array | None, assume_sorted: bool
+        self,
+        z: jax.Array,
+        key: jax.Array,
+        mask: jax.Array | None,
+        n: jax.Array | None,
+        assume_sorted: bool,
     ) -> Decision:
         z = z if assume_sorted else network_sort(z)
+        members, z = z, average(z) if z.ndim == 3 else z
         feasible = jnp.ones(z.shape[0], bool) if mask is None else mask
-        return self.settle(View(z, feasible, *standings(z, mask, in_place=assume_sorted)), key)
+        view = View(z, feasible, *standings(z, mask, in_place=assume_sorted))
+        best = jnp.argmax(feasible & view.sound & (view.mean_lag == 0))
+        evidence = None
+        if members.ndim == 3:
+            evidence = from_ensemble(members, best)
+        elif n is not None:
+            evidence = from_counts(z, n, best)
+        return self.settle(view._replace(evidence=evidence), key)
 
     def settle(self, view: View, key: jax.Array) -> Decision:
         """Draw from the candidates and write down the reasons."""
@@ -132,14 +179,22 @@ class Policy(ABC):
             candidates,
             _lead(view.z, self.usable(view), action),
             violations(jnp, view.z),
+            view.mean_lag,
+            jnp.full_like(view.mean_lag, jnp.inf) if view.evidence is None else view.evidence.error,
+            _surer(view.z, action),
         )
 
 
-@partial(jax.jit, static_argnums=(0, 4))
+@partial(jax.jit, static_argnums=(0, 5))
 def _decide_compiled(
-    policy: Policy, z: jax.Array, key: jax.Array, mask: jax.Array | None, assume_sorted: bool
+    policy: Policy,
+    z: jax.Array,
+    key: jax.Array,
+    mask: jax.Array | None,
+    n: jax.Array | None,
+    assume_sorted: bool,
 ) -> Decision:
-    return policy._decide(z, key, mask, assume_sorted)
+    return policy._decide(z, key, mask, n, assume_sorted)
 
 
 def precision(z: Any) -> contextlib.AbstractContextManager[None]:
@@ -150,26 +205,30 @@ def precision(z: Any) -> contextlib.AbstractContextManager[None]:
 
 def as_particles(z: Any) -> jax.Array:
     z = jnp.asarray(z)
-    if z.ndim != 2 or 0 in z.shape:
-        raise InputError(f"z has shape {z.shape}: a policy takes [A, N]; use jax.vmap for batches")
+    if z.ndim not in (2, 3) or 0 in z.shape:
+        raise InputError(
+            f"z has shape {z.shape}: a policy takes [A, N], or an ensemble [E, A, N]; use jax.vmap "
+            "for batches"
+        )
     return array.as_float(jnp, z)
 
 
 def as_mask(mask: Any, z: Any) -> jax.Array | None:
     if mask is None:
         return None
-    mask = jnp.asarray(mask, bool)
-    if mask.shape != (len(z),):
-        raise InputError(f"mask has shape {mask.shape}, there are {len(z)} actions")
+    mask, actions = jnp.asarray(mask, bool), z.shape[-2]
+    if mask.shape != (actions,):
+        raise InputError(f"mask has shape {mask.shape}, there are {actions} actions")
     return mask
 
 
 def check_choice(z: jax.Array, mask: jax.Array | None) -> None:
     """One feasible action at least, whose particles are numbers."""
-    feasible = np.ones(len(z), bool) if mask is None else np.asarray(mask)
+    feasible = np.ones(z.shape[-2], bool) if mask is None else np.asarray(mask)
     if not feasible.any():
         raise InputError("mask leaves no feasible action")
-    if not np.isfinite(np.asarray(z)[feasible]).all(axis=-1).any():
+    finite = np.isfinite(np.asarray(z)).all(axis=-1)
+    if not (finite if finite.ndim == 1 else finite.all(axis=0))[feasible].any():
         raise InputError("z is not finite for any feasible action: there is nothing to choose from")
 
 
@@ -221,6 +280,18 @@ def _uniform(key: jax.Array) -> jax.Array:
         hashed = (hashed ^ (hashed >> 13)) * jnp.uint32(0xC2B2AE35)
         hashed = hashed ^ (hashed >> 16)
     return (hashed >> 8).astype(jnp.float32) * jnp.float32(2**-24)
+
+
+def centred(z: jax.Array) -> jax.Array:
+    """Particles `[A, N]` about their means: what is left to compare where means are the same."""
+    return z - array.divide(pairwise_sum(z), z.shape[-1])[:, None]
+
+
+def _surer(z: jax.Array, action: jax.Array) -> jax.Array:
+    """How far each action's centred `F^-2` rises above that of `action` where it does so most."""
+    high, low = array.partial_sums(jnp, centred(z))
+    curve = (high + low)[:, :-1] if z.shape[1] > 1 else high * 0
+    return array.divide(jnp.max(curve - curve[action][None], axis=-1), z.shape[1])
 
 
 def _lead(z: jax.Array, usable: jax.Array, action: jax.Array) -> jax.Array:

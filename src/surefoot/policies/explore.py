@@ -29,6 +29,10 @@ class Explore(Policy):
             raise InputError(f"explore = {self.explore}: it is a probability")
         object.__setattr__(self, "tolerance", self.policy.tolerance)
 
+    @property
+    def needs_evidence(self) -> bool:
+        return self.policy.needs_evidence
+
     def choose(self, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         return self.policy.choose(view, key)
 

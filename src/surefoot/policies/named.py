@@ -48,5 +48,6 @@ def policy_text(policy: Policy) -> str:
     names = {kind: name for name, kind in POLICIES.items()}
     if type(policy) not in names:
         raise InputError(f"{policy!r} has no name: only {', '.join(POLICIES)} can be written down")
-    parts = [f"{f.name}={getattr(policy, f.name)}" for f in dataclasses.fields(policy)]
+    values = {f.name: getattr(policy, f.name) for f in dataclasses.fields(policy)}
+    parts = [f"{name}={value}" for name, value in values.items() if value is not None]
     return f"{names[type(policy)]}:{','.join(parts)}"

@@ -1,61 +1,131 @@
-"""The policy by second-order stochastic dominance (section 3 of the paper)."""
+"""The policy by second-order stochastic dominance: among actions worth the same, the surest.
+
+`SSD()` asks two questions. Worth the same? Statistical: an action is tied with the best mean if
+the gap between them lies within a few standard errors. Which is surer? Among the tied, the order
+of the centred curves `F^-2(tau) - tau * mean`: for equal means exactly second-order dominance.
+`SSD(tolerance)` is the paper's rule (section 3), which asks both at once within one tolerance.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
 
+from surefoot.core.evidence import student
 from surefoot.core.particles import cumulative_quantile
-from surefoot.errors import unknown
-from surefoot.policies.base import DecidedBy, Policy, View, count, near_best
+from surefoot.core.shortfall import violations
+from surefoot.errors import InputError, unknown
+from surefoot.policies.base import DecidedBy, Policy, View, centred, count, draw, near_best
 
 UNDECIDED = ("greedy", "least_violation", "lexicographic")
 
 
 @dataclass(frozen=True)
 class SSD(Policy):
-    """Take the action whose return dominates every other one's: as good on average, and surer.
+    """Take the surest of the actions that are worth the same.
 
-    The dominant set is the paper's `A_s^(2)` with `tolerance` on the scale of `F^-2`. Where it
-    holds one action, dominance decided; where several, they are equal up to the tolerance and
-    one is drawn. Where it is empty, `undecided` says what to do:
+    Without a tolerance, the default, the policy needs evidence beside the particles: `n`
+    observations behind each action, or an ensemble `z[E, A, N]`. Actions whose mean lies within
+    `standard_errors` of the best are tied; one that dominates them outright wins, else the one
+    whose centred curve lies nowhere below theirs. An action without evidence is comparable with
+    none. No unit of the returns comes in: rewards a thousand times larger change no decision.
 
-    - `"greedy"`: draw among the actions with the best mean (the paper);
+    With a `tolerance`, in the units of the returns, it is the paper's rule: the dominant set is
+    `A_s^(2)` with `tolerance` on the scale of `F^-2`. Where it holds one action, dominance
+    decided; where several, they are equal up to the tolerance and one is drawn.
+
+    Where curves cross, no action is the surest for every risk-averse judge, and `undecided` says
+    what to do (the default is `least_violation` with evidence, `greedy` with a tolerance):
+
+    - `"greedy"`: the best mean, ties drawn (the paper);
     - `"least_violation"`: the action that falls least below the others' curves;
     - `"lexicographic"`: best mean, then the better lower tail, from the worst outcome upwards.
 
-    Dominance implies a mean at least as large, so no expected return is given up for safety; for
-    that trade see `CVaR`. With `tolerance=0` equal means do not occur in floating point, and
-    this is the greedy policy.
+    A mean is given up only within what cannot be told from zero; for a trade of mean against risk
+    see `CVaR`.
     """
 
-    undecided: str = "greedy"
+    tolerance: float | None = field(default=None, kw_only=False)  # type: ignore[assignment]
+    standard_errors: float = field(default=3.0, kw_only=True)
+    undecided: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.undecided not in UNDECIDED:
+        if self.tolerance is not None:
+            super().__post_init__()
+        if not (math.isfinite(self.standard_errors) and self.standard_errors > 0):
+            raise InputError(f"standard_errors = {self.standard_errors}: it must be positive")
+        if self.undecided is not None and self.undecided not in UNDECIDED:
             raise unknown("undecided", self.undecided, UNDECIDED)
 
+    @property
+    def needs_evidence(self) -> bool:
+        return self.tolerance is None
+
+    def tied(self, view: View) -> jax.Array:
+        if self.tolerance is not None:
+            return super().tied(view)
+        assert view.evidence is not None
+        error, freedom = view.evidence
+        within = view.mean_lag <= student(self.standard_errors, freedom) * error
+        return self.usable(view) & ((within & jnp.isfinite(error)) | (view.mean_lag == 0))
+
     def choose(self, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        if self.tolerance is None:
+            return self._surest(view)
         dominant = self.usable(view) & (view.lag <= self.tolerance)  # eq. 6, for all others at once
         number = count(dominant)
-        decided_by = jnp.where(
-            number == 1,
-            DecidedBy.DOMINANCE,
-            jnp.where(number > 1, DecidedBy.TIE_BREAK, DecidedBy.FALLBACK),
-        )
-        return jnp.where(number > 0, dominant, self._fallback(view)), decided_by
+        fallback = self._fallback(view, self.tied(view), view.lag, self.tolerance)
+        return jnp.where(number > 0, dominant, fallback), _who(number)
 
-    def _fallback(self, view: View) -> jax.Array:
-        if self.undecided == "greedy":
-            return self.tied(view)
-        if self.undecided == "least_violation":
-            return near_best(-view.lag, self.usable(view), self.tolerance)
+    def _surest(self, view: View) -> tuple[jax.Array, jax.Array]:
+        assert view.evidence is not None
+        tied = self.tied(view)
+        outright = tied & (_lag(view.z, tied) == 0)
+        # Centred curves end at zero but for rounding: the last point is left out.
+        lag = _lag(centred(view.z)[:, :-1], tied) if view.z.shape[1] > 1 else jnp.zeros(len(tied))
+        surest = tied & (lag == 0)
+        best = jnp.where(count(outright) > 0, outright, surest)
+        number = count(best)
+        fallback = self._fallback(view, tied, lag, 0.0)
+        candidates = jnp.where(number > 0, best, fallback)
+        # The best mean without evidence: comparable with nothing, and nothing else is better.
+        known = jnp.isfinite(view.evidence.error) | ~tied
+        unknown = count(tied & ~known) > 0
+        candidates = jnp.where(unknown, tied & (view.mean_lag == 0), candidates)
+        who = jnp.where(unknown, DecidedBy.FALLBACK, _who(number))
+        return candidates, jnp.where((count(tied) == 1) & ~unknown, DecidedBy.SCORE, who)
+
+    def surest(self, z: jax.Array, tied: jax.Array, key: jax.Array) -> jax.Array:
+        """Of the actions `tied[A]`, taken to be worth the same, the one with the surest of the
+        ascending particles `z[A, N]`; where curves cross, the one that falls least below."""
+        lag = _lag(centred(z)[:, :-1], tied) if z.shape[1] > 1 else jnp.zeros(len(z))
+        return draw(near_best(-lag, tied, 0.0), key)
+
+    def _fallback(self, view: View, tied: jax.Array, lag: jax.Array, tolerance: float) -> jax.Array:
+        rule = self.undecided or ("least_violation" if self.tolerance is None else "greedy")
+        if rule == "greedy":
+            return tied & (view.mean_lag == 0) if self.tolerance is None else tied
+        if rule == "least_violation":
+            among = tied if self.tolerance is None else self.usable(view)
+            return near_best(-lag, among, tolerance)
 
         def narrow(left: jax.Array, level: jax.Array) -> tuple[jax.Array, None]:
-            return near_best(level, left, self.tolerance), None
+            return near_best(level, left, tolerance), None
 
         curve = cumulative_quantile(view.z, assume_sorted=True)
-        return jax.lax.scan(narrow, self.tied(view), curve.T)[0]
+        return jax.lax.scan(narrow, tied, curve.T)[0]
+
+
+def _lag(z: jax.Array, among: jax.Array) -> jax.Array:
+    """The largest violation `[A]` against any of the actions `among`."""
+    short = violations(jnp, z)
+    return jnp.max(jnp.where(among[None, :] & (short > 0), short, 0.0), axis=-1)
+
+
+def _who(number: jax.Array) -> jax.Array:
+    """Who decided, if that many actions dominate the others."""
+    several = jnp.where(number > 1, DecidedBy.TIE_BREAK, DecidedBy.FALLBACK)
+    return jnp.where(number == 1, DecidedBy.DOMINANCE, several)

@@ -39,13 +39,15 @@ DASHES = {"-": "", "--": "7 4", "-.": "8 3 2 3", ":": "2 3"}
 
 @dataclass(frozen=True)
 class Learned:
-    """Particles of every state, `[S, A, N]`, and the policies that can be asked about them."""
+    """Particles of every state, `[S, A, N]`, or ensembles of them `[S, E, A, N]`, and the policies
+    that can be asked about them."""
 
     z: np.ndarray
     policies: Mapping[str, Policy]  # the first is shown at first
     states: Sequence[int] | None = None  # in which one acts; all by default
     masks: np.ndarray | None = None  # [S, A] feasible actions
     seed: int = 0
+    n: np.ndarray | None = None  # [S, A] how many transitions the particles rest on
 
 
 @dataclass(frozen=True)
@@ -107,13 +109,15 @@ def _explained(
     # Padded, so that tables of any size share one compiled program of each policy.
     padded = np.asarray(states + states[-1:] * (-len(states) % BATCH))
     z = np.asarray(learned.z)[padded]
-    masks = None if learned.masks is None else np.asarray(learned.masks)[padded]
+    masks, n = (
+        None if part is None else np.asarray(part)[padded] for part in (learned.masks, learned.n)
+    )
     # As an agent breaks its ties: a key of the seed and the state.
     root = jax.random.key(learned.seed)
     keys = jax.vmap(lambda state: jax.random.fold_in(root, state))(padded)
     names = tuple(str(a) for a in actions)
     explanations = {
-        name: explain_all(z, policy, keys, masks=masks, names=names)[: len(states)]
+        name: explain_all(z, policy, keys, masks=masks, n=n, names=names)[: len(states)]
         for name, policy in learned.policies.items()
     }
     first = next(iter(explanations.values()))
@@ -157,18 +161,27 @@ def _digits(values: Any) -> Any:
 # --- who can be asked ----------------------------------------------------------------------
 
 
-def policies_to_ask(own: str | Policy, *others: str) -> dict[str, Policy]:
-    """The run's own policy first, then others with its tolerance, each under a readable name."""
+def policies_to_ask(own: str | Policy, *others: str, known: bool = True) -> dict[str, Policy]:
+    """The run's own policy first, then others with its tolerance, each under a readable name.
+
+    Where it is not `known` what the estimates rest on, dominance is asked of the particles alone.
+    """
     first = policy_named(own)
-    policies = [first, *(replace(policy_named(p), tolerance=first.tolerance) for p in others)]
+    policies = [first, *map(policy_named, others)]
+    if first.tolerance is not None:
+        policies = [replace(policy, tolerance=first.tolerance) for policy in policies]
+    elif not known:
+        policies = [replace(p, tolerance=0.0) if p.needs_evidence else p for p in policies]
     return {readable(policy): policy for policy in policies}
 
 
 def readable(policy: Policy) -> str:
     """`SSD, tolerance 0.0005`."""
     kind = {"Greedy": "greedy"}.get(type(policy).__name__, type(policy).__name__)
-    own = [f.name for f in fields(policy) if f.name not in ("tolerance", "undecided")]
-    values = [str(getattr(policy, name)) for name in own]
+    common = ("tolerance", "undecided", "standard_errors")
+    values = [str(getattr(policy, f.name)) for f in fields(policy) if f.name not in common]
+    if policy.tolerance is None:
+        return f"{kind}, by evidence"
     return f"{' '.join([kind, *values])}, tolerance {policy.tolerance:g}"
 
 

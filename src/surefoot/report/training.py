@@ -129,7 +129,8 @@ def _decisions(
     steps: np.ndarray, z: np.ndarray, actions: tuple[str, ...], config: Mapping[str, Any]
 ) -> Explorer:
     """The watched observations to click on, at several steps of the training."""
-    ask = policies_to_ask(str(config.get("evaluation", "ssd")), "ssd", "greedy", "cvar:0.25")
+    own = str(config.get("evaluation", "ssd"))
+    ask = policies_to_ask(own, "ssd", "greedy", "cvar:0.25", known=False)
     chosen = np.unique(np.linspace(0, len(steps) - 1, MOST_STEPS).round().astype(int))[::-1]
     seed = int(config.get("seed", 0))
     learned = {f"step {int(steps[t]):,}": Learned(z[t], ask, seed=seed) for t in chosen}
@@ -158,8 +159,9 @@ def _table(agent: Any) -> Explorer:
     places, states, columns = _layout(agent, len(z))
     start = agent.first_observation(agent.seed)
     start = start if isinstance(start, int) and start in states else states[0]
-    learned = Learned(z, _ask(agent), states, None if masks is None else np.asarray(masks),
-                      agent.seed)  # fmt: skip
+    masks = None if masks is None else np.asarray(masks)
+    _, n = agent.estimates(np.arange(len(z)))
+    learned = Learned(z, _ask(agent), states, masks, agent.seed, n)
     data = explore({"this agent": learned}, places, actions=_action_names(agent, z.shape[1]),
                    start=start, columns=columns)  # fmt: skip
     caption = (
@@ -207,12 +209,12 @@ def grid_of(mdp: Any) -> Any:
 
 def _first_observation(agent: Any) -> Explorer:
     obs = agent.first_observation(agent.seed)
-    z = np.asarray(agent.return_distribution(obs))[None]
+    z = agent.estimates(obs)[0][None]
     values = [f"{v:.4g}" for v in np.asarray(obs, dtype=float).ravel()[:8]]
     shown = ", ".join(values) + (" ..." if np.size(obs) > 8 else "")
     place = Place(f"first observation, seed {agent.seed}: {shown}", text="first observation")
     learned = {"this agent": Learned(z, _ask(agent), seed=agent.seed)}
-    data = explore(learned, [place], actions=_action_names(agent, z.shape[1]))
+    data = explore(learned, [place], actions=_action_names(agent, z.shape[-2]))
     caption = "What the agent expects of each action at the beginning, and what it decides."
     return Explorer("The agent's first decision", data, caption)
 

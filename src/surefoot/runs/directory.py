@@ -46,7 +46,7 @@ Existing = Literal["error", "resume", "overwrite"]
 EXISTING = ("error", "resume", "overwrite")
 KINDS = (
     "training", "sweep", "comparison", "risky-cliff", "evaluation", "regression", "ablation", "gym",
-    "gym-choices", "figures", "theory",
+    "gym-choices", "figures", "theory", "surest",
 )  # fmt: skip
 FILES = (
     "complete.json",  # first: a run that is being removed must not look complete

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -14,6 +16,7 @@ from surefoot.errors import InputError
 from surefoot.policies import SSD, CVaR, DecidedBy, Explore, Greedy
 
 BOX = spaces.Box(-1, 1, (2,))
+PAPER = SSD(1e-3)  # a callable may bring no evidence for SSD()
 
 
 def model(obs: np.ndarray) -> np.ndarray:
@@ -24,7 +27,7 @@ def model(obs: np.ndarray) -> np.ndarray:
 
 
 def test_single_and_batched_observations() -> None:
-    actor = act(model, observation_space=BOX)
+    actor = act(model, PAPER, observation_space=BOX)
     action, state = actor.predict(np.array([0.5, 0.0]))
     assert action.shape == ()
     assert action == 0
@@ -41,7 +44,7 @@ def test_single_and_batched_observations() -> None:
 
 
 def test_decisions_say_who_decided() -> None:
-    decision = act(model, observation_space=BOX).decide(np.zeros(2))
+    decision = act(model, PAPER, observation_space=BOX).decide(np.zeros(2))
     assert decision.decided_by == DecidedBy.DOMINANCE
     # F^-2 of the spread at 1/4, 1/2, 3/4, 1: -2/4, -3/4, -2/4, 0.
     np.testing.assert_allclose(decision.violations, [[0, 0], [0.75, 0]])
@@ -61,13 +64,13 @@ def test_deterministic_is_without_chance_and_the_seed_decides_the_rest() -> None
     assert (greedy.predict(obs)[0] != drawn).any()  # the next call draws anew
     assert (act(model, Greedy(), seed=1).predict(obs)[0] == drawn).all()
     assert (act(model, Greedy(), seed=2).predict(obs)[0] != drawn).any()
-    exploring = act(model, Explore(policy=SSD(), explore=0.5))
+    exploring = act(model, Explore(policy=PAPER, explore=0.5))
     assert exploring.predict(obs)[0].sum() > 20
     assert exploring.predict(obs, deterministic=True)[0].sum() == 0
 
 
 def test_masks() -> None:
-    actor = act(model, observation_space=BOX)
+    actor = act(model, PAPER, observation_space=BOX)
     assert actor.predict(np.zeros(2), action_masks=[False, True])[0] == 1
     masks = np.array([[True, True], [False, True]])
     assert actor.predict(np.zeros((2, 2)), action_masks=masks)[0].tolist() == [0, 1]
@@ -78,11 +81,11 @@ def test_masks() -> None:
 
 
 def test_spaces() -> None:
-    discrete = act(model, observation_space=spaces.Discrete(5))
+    discrete = act(model, PAPER, observation_space=spaces.Discrete(5))
     assert discrete.predict(3)[0].shape == ()
     assert discrete.predict(np.array([3, 4]))[0].shape == (2,)
     both = spaces.Dict({"x": BOX, "t": spaces.Discrete(3)})
-    actor = act(lambda obs: model(obs["x"]), observation_space=both)
+    actor = act(lambda obs: model(obs["x"]), PAPER, observation_space=both)
     assert actor.predict({"x": np.zeros(2), "t": 1})[0].shape == ()
     assert actor.predict({"x": np.zeros((2, 2)), "t": np.zeros(2)})[0].shape == (2,)
     with pytest.raises(InputError, match="some of its parts"):
@@ -90,9 +93,9 @@ def test_spaces() -> None:
     with pytest.raises(InputError, match="keys"):
         actor.predict({"x": np.zeros(2)})
     with pytest.raises(InputError, match=r"shape \(3,\)"):
-        act(model, observation_space=BOX).predict(np.zeros(3))
+        act(model, PAPER, observation_space=BOX).predict(np.zeros(3))
     with pytest.raises(InputError, match="no shape"):
-        act(model, observation_space=spaces.Tuple([BOX])).predict((np.zeros(2),))
+        act(model, PAPER, observation_space=spaces.Tuple([BOX])).predict((np.zeros(2),))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,47 @@ def test_spaces() -> None:
 )
 def test_models_that_give_something_else(z: np.ndarray, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        act(lambda obs: z, observation_space=BOX).predict(np.zeros(2))
+        act(lambda obs: z, PAPER, observation_space=BOX).predict(np.zeros(2))
+
+
+def around(shift: float) -> Callable[[np.ndarray], np.ndarray]:
+    """The model with another estimate of the spread's mean."""
+    return lambda obs: model(obs) + np.array([[0.0], [shift]])
+
+
+def test_several_models_are_an_ensemble() -> None:
+    # Gaps of the spread above the sure action 0.4, 0.1, 0.1: mean 0.2, deviation sqrt(0.03). Within
+    # 3 normal deviations (at 2 degrees of freedom many more) of zero: worth the same, so the sure
+    # one. Gaps of 0.2, 0.21, 0.22 with a deviation of 0.01 are told apart at two degrees, at which
+    # 3 normal deviations are 19.2: 0.21 > 0.192.
+    unsure = act([around(s) for s in (0.4, 0.1, 0.1)], observation_space=BOX)
+    decision = unsure.decide(np.zeros(2))
+    assert decision.action == 0
+    assert decision.decided_by == DecidedBy.DOMINANCE
+    np.testing.assert_allclose(decision.gap, [0.2, 0.0], atol=1e-12)
+    np.testing.assert_allclose(decision.error, [0.03**0.5, 0.0], atol=1e-12)
+    sure = act([around(s) for s in (0.2, 0.21, 0.22)], observation_space=BOX)
+    assert sure.decide(np.zeros(2)).action == 1
+    assert sure.decide(np.zeros(2)).decided_by == DecidedBy.SCORE
+    assert unsure.predict(np.zeros((2, 2)))[0].tolist() == [0, 0]
+    np.testing.assert_allclose(
+        unsure.return_distribution(np.zeros(2))[1], [-1.8, -0.8, 1.2, 2.2], atol=1e-12
+    )
+    # A callable may return an ensemble itself, or particles and the observations behind them.
+    stacked = act(lambda obs: np.stack([around(s)(obs) for s in (0.4, 0.1, 0.1)], axis=1))
+    assert stacked.predict(np.zeros((2, 2)))[0].tolist() == [0, 0]
+    counted = act(lambda obs: (around(0.2)(obs), np.full((len(obs), 2), 9)))
+    assert counted.predict(np.zeros((2, 2)))[0].tolist() == [0, 0]
+
+
+def test_one_estimate_is_no_evidence() -> None:
+    with pytest.raises(InputError, match="ensemble needs at least two"):
+        act([model])
+    with pytest.raises(InputError, match="cannot tell from one estimate"):
+        act(model, observation_space=BOX).predict(np.zeros(2))
+    wide = act([model, lambda obs: model(obs)[..., :3]], observation_space=BOX)
+    with pytest.raises(InputError, match=r"disagree .*\(1, 2, 3\), \(1, 2, 4\)"):
+        wide.predict(np.zeros(2))
 
 
 def test_what_is_no_model() -> None:

@@ -36,6 +36,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow, pytest.mark.filterwarnings("i
 
 KINDS = ("qrdqn", "iqn", "fqf", "c51")
 HIDDEN = [32]
+PAPER = "ssd:0.001"  # one model has no evidence for SSD()
 
 
 def algorithm(kind: str) -> Any:
@@ -118,7 +119,7 @@ def test_greedy_on_it_is_the_model_itself(
 def test_single_observations_and_the_library_s_mode(
     models: dict[str, Any], batch: np.ndarray, kind: str
 ) -> None:
-    actor = act(models[kind].policy, particles=64)
+    actor = act(models[kind].policy, PAPER, particles=64)
     action, _ = actor.predict(batch[0])
     assert action.shape == ()
     z = actor.return_distribution(batch)
@@ -132,7 +133,7 @@ def test_single_observations_and_the_library_s_mode(
 
 def test_qrdqn_gives_its_quantiles_sorted(models: dict[str, Any], batch: np.ndarray) -> None:
     raw = own_answer(models["qrdqn"], batch).logits.numpy()  # [B, A, N]
-    z = act(models["qrdqn"]).return_distribution(batch)
+    z = act(models["qrdqn"], PAPER).return_distribution(batch)
     np.testing.assert_array_equal(z, np.sort(raw, axis=-1))
 
 
@@ -140,7 +141,7 @@ def test_c51_keeps_mean_and_total_spread(models: dict[str, Any], batch: np.ndarr
     probabilities = own_answer(models["c51"], batch).logits.numpy().astype(float)
     atoms = np.linspace(0, 20, 21)
     mean = probabilities @ atoms
-    z = act(models["c51"], particles=500).return_distribution(batch)
+    z = act(models["c51"], PAPER, particles=500).return_distribution(batch)
     np.testing.assert_allclose(z.mean(axis=-1), mean, rtol=1e-4)
     variance = probabilities @ atoms**2 - mean**2
     np.testing.assert_allclose(z.var(axis=-1), variance, rtol=0.02)
@@ -154,14 +155,14 @@ def test_iqn_is_the_library_at_the_midpoints(
     midpoints = (torch.arange(policy.sample_size) + 0.5) / policy.sample_size
     monkeypatch.setattr(torch, "rand", lambda rows, n, **options: midpoints.expand(rows, n))
     own = own_answer(models["iqn"], batch).logits.numpy()  # [B, A, 512]
-    z = act(policy, particles=policy.sample_size).return_distribution(batch)
+    z = act(policy, PAPER, particles=policy.sample_size).return_distribution(batch)
     np.testing.assert_allclose(z, np.sort(own, axis=-1), rtol=1e-5, atol=1e-6)
 
 
 def test_fqf_keeps_the_mean_of_its_fractions(models: dict[str, Any], batch: np.ndarray) -> None:
     own = own_answer(models["fqf"], batch)
     width = np.diff(own.fractions.taus.numpy(), axis=-1)[:, None]
-    z = act(models["fqf"], particles=50).return_distribution(batch)
+    z = act(models["fqf"], PAPER, particles=50).return_distribution(batch)
     np.testing.assert_allclose(
         z.mean(axis=-1), (own.logits.numpy() * width).sum(axis=-1), rtol=1e-4, atol=1e-5
     )
@@ -183,5 +184,5 @@ def test_evaluate_policy_runs_on_it(models: dict[str, Any]) -> None:
 
     for kind in KINDS:
         env = Monitor(gym.make("CartPole-v1"))
-        mean, _ = evaluate_policy(act(models[kind]), env, n_eval_episodes=2)
+        mean, _ = evaluate_policy(act(models[kind], PAPER), env, n_eval_episodes=2)
         assert mean >= 1

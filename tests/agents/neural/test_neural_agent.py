@@ -64,7 +64,11 @@ def test_predict_looks_and_explains():
     z = agent.return_distribution(obs)
     assert np.all(np.diff(z) >= 0)
     np.testing.assert_allclose(agent.return_distribution(np.zeros((3, 4))), [z] * 3, rtol=1e-4)
-    decided = SSD().decide(z, jax.random.key(agent.seed))  # the policy itself, on the same returns
+    members, counts = agent.estimates(obs)
+    assert counts is None
+    assert members.shape == (20, 2, 4)
+    np.testing.assert_allclose(members.mean(axis=0), z, rtol=1e-5)
+    decided = SSD().decide(members, agent.seed)  # the policy itself, on the same returns
     assert agent.predict(obs) == agent.explain(obs).action == int(decided.action)
     assert agent.explain(obs).decided_by == DecidedBy(int(decided.decided_by))
     assert agent.predict(np.zeros((5, 4))).tolist() == [int(decided.action)] * 5
@@ -155,7 +159,7 @@ class Broken(probes.OneStep):
 @pytest.mark.parametrize(
     ("env", "text"),
     [
-        (Broken(np.nan, 1.0), "Broken, seed 0, step 1: the environment gave the reward nan"),
+        (Broken(np.nan, 1.0), "Broken, seed 0, step 1: the environment returned the reward nan"),
         (Broken(1.0, np.inf), "Broken, seed 0, step 1: .* observation that is NaN or infinite"),
     ],
 )

@@ -54,8 +54,9 @@ def test_n_step_returns_stop_where_the_episode_or_the_data_ends():
     batch = drawn(filled(flags, capacity=8), 5, n_step=3)
     want = {0: (31, 0.0), 1: (60, 0.0), 2: (100, 0.0), 3: (6000, 0.25), 4: (1e4, 0.5)}
     seen = set()
-    for start, action, reward, discount, end in zip(*batch, strict=True):
+    for start, action, reward, discount, end, number in zip(*batch, strict=True):
         k = int(start[0])
+        assert number == k  # as it was inserted
         seen.add(k)
         assert (reward, discount) == pytest.approx(want[k])
         assert action == k % 2
@@ -74,6 +75,7 @@ def test_truncation_keeps_the_discount_and_the_own_last_observation():
 def test_the_ring_forgets_the_oldest():
     batch = drawn(filled([(0, 0)] * 7, capacity=4), 7, n_step=1)
     assert set(batch.obs_tm1[:, 0].astype(int)) == {3, 4, 5, 6}
+    np.testing.assert_array_equal(batch.number, batch.obs_tm1[:, 0])  # not where it lies
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 2**31 - 1))
@@ -148,12 +150,21 @@ def test_learning_rate_falls_to_nothing_and_then_nothing_moves():
 
 
 def test_network_by_hand():
-    # relu([1, 2, 1] @ [[1, -1], [1, -1], [0.5, 0]]) = relu([3.5, -3]) = [3.5, 0]; 2*3.5 + 1 = 8.
+    # relu([1, 2, 1] @ [[1, -1], [1, -1], [0.5, 0]]) = relu([3.5, -3]) = [3.5, 0]; 2*3.5 + 1 = 8
+    # shapes the layer before it, 3*3.5 - 0.5 = 10 does not: its slope stops at the features.
     params = (
         jnp.asarray([[1.0, -1.0], [1.0, -1.0], [0.5, 0.0]]),
-        jnp.asarray([[2.0], [5.0], [1.0]]),
+        jnp.asarray([[2.0, 3.0], [5.0, 1.0], [1.0, -0.5]]),
     )
-    assert float(mlp(params, jnp.asarray([[1.0, 2.0]]))[0, 0]) == 8
+    x = jnp.asarray([[1.0, 2.0]])
+    shaping, others = mlp(params, x, 1)
+    assert (shaping.item(), others.item()) == (8.0, 10.0)
+    slope = jax.grad(lambda params, i: mlp(params, x, 1)[i].sum())
+    hidden, last = slope(params, 1)
+    assert not hidden.any()
+    np.testing.assert_array_equal(last, [[0.0, 3.5], [0.0, 0.0], [0.0, 1.0]])
+    # d(2 relu(u)) / du = 2 for the one unit above zero, times the inputs 1, 2, 1.
+    np.testing.assert_array_equal(slope(params, 0)[0], [[2.0, 0.0], [4.0, 0.0], [2.0, 0.0]])
 
 
 def test_initialisation_is_uniform_and_has_biases():
@@ -257,6 +268,9 @@ def test_observations_are_stored_as_given():
         ({"explore": -0.1}, "explore"),
         ({"step_size": 0}, "step_size"),
         ({"behaviour": "sdd"}, "unknown policy"),
+        ({"ensemble": 1}, "ensemble = 1: target 'ssd' asks how well the means are known"),
+        ({"ensemble": -1, "target": "greedy", "evaluation": "greedy"}, "ensemble = -1"),
+        ({"reward_scale": 0.0}, "reward_scale = 0.0"),
     ],
 )
 def test_configuration_mistakes(options, text):

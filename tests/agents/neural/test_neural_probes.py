@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from surefoot.agents.neural import NeuralAgent, NeuralConfig
+from surefoot.agents.neural.config import PAPER
 from surefoot.agents.neural.replay import Sample
 from surefoot.agents.neural.spaces import Spec
 from surefoot.agents.neural.step import init_carry, targets, update
@@ -25,12 +26,12 @@ def trained(env, steps=800, **options):
     return NeuralAgent(env, **(SMALL | {"loss": "qr"} | options)).learn(steps)
 
 
-@pytest.mark.parametrize("loss", ["qr", "wgf"])
-def test_terminated_is_not_truncated(loss):
+@pytest.mark.parametrize("options", [{"loss": "qr"}, {"loss": "wgf", **PAPER}], ids=("qr", "wgf"))
+def test_terminated_is_not_truncated(options):
     # One reward of 1. Terminated: z = 1. Cut off by a time limit, the same observation follows:
     # z = 1 + 0.5 z, so z = 2.
     step, limit = (
-        trained(env, loss=loss).return_distribution([1.0]).mean()
+        trained(env, **options).return_distribution([1.0]).mean()
         for env in (probes.OneStep(), probes.TimeLimit())
     )
     assert step == pytest.approx(1.0, abs=0.05)
@@ -46,7 +47,7 @@ def test_actions_are_told_apart():
 @pytest.mark.parametrize(
     "options",
     [
-        {"loss": "mse", "n_step": 3},
+        {"loss": "mse", "n_step": 3, **PAPER},
         # Polyak averaging, double Q-learning and rare updates change nothing about the answer.
         {"double_q": True, "target_mix": 0.05, "target_period": 1, "update_every": 2, "updates": 2},
     ],
@@ -64,14 +65,15 @@ def one_batch(spec, size=8):
     obs = rng.normal(size=(2, size, spec.obs_size)).astype(np.float32)
     return Sample(
         jnp.asarray(obs[0]), jnp.zeros(size, jnp.int32), jnp.ones(size), jnp.full(size, 0.9),
-        jnp.asarray(obs[1]),
+        jnp.asarray(obs[1]), jnp.arange(size),
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("loss", ["qr", "wgf", "mse"])
 def test_target_parameters_are_used(loss):
     # Perturb the target network: targets (and the anchor) must change, and so must the update.
-    config = NeuralConfig(loss=loss, particles=4, hidden=(16,))
+    # (With kappa 0 only the signs of differences count, and none of them changes here.)
+    config = NeuralConfig(loss=loss, particles=4, hidden=(16,), kappa=1.0)
     spec = Spec(3, "float32", 2)
     carry = init_carry(config, spec, jax.random.key(0))
     batch, key = one_batch(spec), jax.random.key(1)
@@ -138,5 +140,5 @@ def test_losses_that_learn_the_second_moment(options):
 @pytest.mark.parametrize("loss", ["wgf", "wgf-exact", "mse"])
 def test_losses_that_cannot_learn_the_second_moment(loss):
     # One sampled Dirac at a time, coupled in sorted order: all particles meet at the mean.
-    assert deviations(probes.NoisyArms(), [1.0], loss=loss).max() < 0.35
-    assert deviations(probes.CoinFork(), 0, loss=loss).max() < 0.15
+    assert deviations(probes.NoisyArms(), [1.0], loss=loss, **PAPER).max() < 0.35
+    assert deviations(probes.CoinFork(), 0, loss=loss, **PAPER).max() < 0.15

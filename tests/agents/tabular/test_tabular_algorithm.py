@@ -7,6 +7,7 @@ import pytest
 
 from surefoot.agents.tabular import TabularConfig, Transition, algorithm, train_trials
 from surefoot.agents.tabular.algorithm import fit
+from surefoot.agents.tabular.config import PAPER
 from surefoot.envs import TabularMDP, evaluate_policy, risky_cliff, value_iteration
 from surefoot.errors import InputError
 from surefoot.policies import SSD, Greedy
@@ -37,7 +38,8 @@ def step(config, table, s, a, r, discount, s1, key=0):
     return update(config, table, seen, None, jax.random.key(key), jnp.asarray(True))
 
 
-PAIR = TabularConfig(targets="sample", particles=2, gamma=0.5, target=Greedy(tolerance=0.0))
+LETTER = PAPER | {"behaviour": "ssd:0.001"}  # Algorithm 1's, where no policy asks for evidence
+PAIR = TabularConfig(targets="sample", particles=2, gamma=0.5, **LETTER)
 
 
 def test_one_update_by_hand():
@@ -63,7 +65,7 @@ def test_target_action_follows_the_table():
 
 def test_mixture_by_numpy_oracle():
     # Three remembered rewards with K = 4, terminal: the pool repeats the first one.
-    config = TabularConfig(targets="mixture", memory=4, particles=2, step_size=3.0)
+    config = TabularConfig(targets="mixture", memory=4, particles=2, step_size=3.0, **LETTER)
     table = initial_table(config, 1, 1, jax.random.key(0))
     for r in (1.0, 5.0, 3.0):
         before = np.asarray(table.z[0, 0])
@@ -169,7 +171,7 @@ def test_truncation_bootstraps_from_the_right_action_where_the_agent_has_never_b
     # Episodes of one step, cut off: state 1 is never acted in, so its row stays as it was drawn.
     # Line 7 bootstraps from the only feasible action there, and z(0, :) tends to 1 + z(1, 1) / 2.
     config = TabularConfig(
-        targets="sample", initial_std=1.0, horizon=1, explore=1.0, gamma=0.5, particles=2
+        targets="sample", initial_std=1.0, horizon=1, explore=1.0, gamma=0.5, particles=2, **LETTER
     )
     runs = train_trials(config, masked_pair(), episodes=60, trials=4, quiet=True)
     z = np.asarray(runs.table.z)

@@ -12,6 +12,7 @@ from survive_child import SMALL, TINY
 
 import surefoot as sf
 from surefoot.agents.loading import resume
+from surefoot.agents.neural.config import PAPER
 from surefoot.envs.faults import FaultPolicy
 from surefoot.errors import InputError, RunError
 from surefoot.runs.checkpoints import Checkpoints
@@ -146,7 +147,7 @@ def test_a_loss_that_is_no_number_stops_and_the_last_checkpoint_is_sound(tmp_pat
             obs, _, *rest = super().step(action)
             return obs, 1e30 if STEPS["done"] > 60 else 0.0, *rest
 
-    agent = sf.NeuralAgent(Huge("none"), **(TINY | {"loss": "mse"}))
+    agent = sf.NeuralAgent(Huge("none"), **(TINY | PAPER | {"loss": "mse"}))
     with pytest.raises(RunError, match=r"Huge, seed 0, step \d+: the loss is") as caught:
         agent.learn(200, checkpoints=Checkpoints(tmp_path, every=30), on_fault="retry")
     assert caught.value.partial is agent

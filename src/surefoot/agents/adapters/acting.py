@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -16,7 +16,7 @@ from surefoot.errors import InputError
 from surefoot.policies import SSD, Decision, Explore, Policy, policy_named, precision
 
 Adapter = Callable[[Any], Any]
-"""Observations `[B, ...]` to particles `[B, A, N]`."""
+"""Observations `[B, ...]` to particles `[B, A, N]`, or to ensembles of them `[B, E, A, N]`."""
 
 
 def act(
@@ -31,17 +31,30 @@ def act(
 
     `model` is an sb3-contrib QRDQN, a tianshou QRDQN, IQN, FQF, C51 or Rainbow, one of surefoot's
     own agents (then its evaluation policy and its seed are the defaults), or any callable from
-    observations `[B, ...]` to particles `[B, A, N]`. For such a callable, `observation_space`
-    tells a single observation from a batch; without it all are batches. `particles` is how many
-    IQN, FQF and C51 are read with.
+    observations `[B, ...]` to particles `[B, A, N]`. A list of models, trained alike from
+    different seeds or data, is an ensemble, whose spread says how well the means are known. One
+    model of another library has no such evidence: `SSD()` refuses it, `SSD(tolerance)` takes it.
+    For a callable, `observation_space` tells a single observation from a batch; without it all
+    are batches. `particles` is how many IQN, FQF and C51 are read with.
     """
-    adapter = adapter_for(model, particles)
+    if isinstance(model, list | tuple):
+        adapter: Adapter = EnsembleAdapter([adapter_for(one, particles) for one in model])
+    else:
+        adapter = adapter_for(model, particles)
     agent = getattr(adapter, "agent", None)
     if policy is None:
         policy = SSD() if agent is None else agent.config.evaluation
     if seed is None:
         seed = 0 if agent is None else agent.seed
-    return Actor(adapter, policy_named(policy), seed, observation_space)
+    chosen = policy_named(policy)
+    foreign = adapter is not model and not isinstance(adapter, EnsembleAdapter | AgentAdapter)
+    if chosen.needs_evidence and foreign:
+        raise InputError(
+            f"{type(model).__name__} is one model: it does not say how well its means are known, "
+            "so SSD() cannot tell which actions are worth the same. Pass a list of models trained "
+            "from different seeds, or a tolerance in units of return: act(model, 'ssd:0.1')"
+        )
+    return Actor(adapter, chosen, seed, observation_space)
 
 
 def adapter_for(model: Any, particles: int = 200) -> Adapter:
@@ -76,12 +89,41 @@ class AgentAdapter:
         self.observation_space, self.action_space = agent.observation_space, agent.action_space
         self.is_single = agent.is_single
 
-    def __call__(self, obs: Any) -> NDArray[np.floating[Any]]:
-        return self.agent.return_distribution(obs)
+    def __call__(self, obs: Any) -> Any:
+        return self.agent.estimates(obs)
 
     def own_actions(self, actions: Any) -> NDArray[Any]:
         """In the environment's own words, one row each for actions of several parts."""
         return np.asarray(self.agent.own_actions(actions))
+
+
+class EnsembleAdapter:
+    """Several models as one ensemble; what the first says of its spaces holds for all."""
+
+    def __init__(self, adapters: list[Adapter]) -> None:
+        if len(adapters) < 2:
+            raise InputError(f"a list of {len(adapters)} models: an ensemble needs at least two")
+        self.adapters = adapters
+        for name in ("observation_space", "action_space", "is_single", "own_actions"):
+            if hasattr(adapters[0], name):
+                setattr(self, name, getattr(adapters[0], name))
+
+    def __call__(self, obs: Any) -> NDArray[np.floating[Any]]:
+        parts = [_numpy(_point(adapter(obs))) for adapter in self.adapters]
+        shapes = sorted({part.shape for part in parts})
+        if len(shapes) > 1:
+            raise InputError(f"the models disagree on the shape of particles: {shapes}")
+        return np.stack(parts, axis=1)
+
+
+def _point(made: Any) -> Any:
+    """Particles `[B, A, N]` of what an adapter made."""
+    z = made[0] if isinstance(made, tuple) else made
+    return z.mean(axis=1) if np.ndim(z) == 4 else z
+
+
+def _numpy(z: Any) -> NDArray[np.floating[Any]]:
+    return np.asarray(z.detach().cpu() if hasattr(z, "detach") else z)
 
 
 class Actor:
@@ -121,8 +163,8 @@ class Actor:
         self, observation: Any, *, deterministic: bool = True, action_masks: Any = None
     ) -> Decision:
         """The action with who decided, the ties, the candidates, the margin, the violations."""
-        z, single = self._particles(observation)
-        masks = self._masks(action_masks, z.shape[:2])
+        z, n, single = self._estimates(observation)
+        masks = self._masks(action_masks, (len(z), z.shape[-2]))
         if deterministic:
             decide = self._decide_surely
             keys = jnp.broadcast_to(self._key, (len(z),))  # the same for every row
@@ -131,31 +173,36 @@ class Actor:
             keys = jax.random.split(jax.random.fold_in(self._key, self._calls), len(z))
             self._calls += 1
         with precision(z):
-            decision = decide(z, keys, masks)
+            decision = decide(z, keys, masks, n)
         return jax.tree.map(
             lambda leaf: np.asarray(leaf)[0] if single else np.asarray(leaf), decision
         )
 
     def return_distribution(self, observation: Any) -> NDArray[np.floating[Any]]:
         """Ascending particles `[A, N]` of one observation, `[B, A, N]` of a batch."""
-        z, single = self._particles(observation)
+        z, _, single = self._estimates(observation)
+        z = _point(z)
         return z[0] if single else z
 
-    def _particles(self, observation: Any) -> tuple[NDArray[np.floating[Any]], bool]:
+    def _estimates(
+        self, observation: Any
+    ) -> tuple[NDArray[np.floating[Any]], NDArray[np.integer[Any]] | None, bool]:
+        """Ascending particles `[B, A, N]` or an ensemble `[B, E, A, N]`, the observations behind
+        them if that is known, and whether it is a single one."""
         single = self._is_single(observation)
-        z = self.adapter(_add_axis(observation) if single else observation)
-        z = np.asarray(z.detach().cpu() if hasattr(z, "detach") else z)
-        if z.ndim != 3 or 0 in z.shape or (single and len(z) != 1):
+        made = self.adapter(_add_axis(observation) if single else observation)
+        made, n = made if isinstance(made, tuple) else (made, None)
+        z = _numpy(made)
+        if z.ndim not in (3, 4) or 0 in z.shape or (single and len(z) != 1):
             raise InputError(
                 f"the model returned particles of shape {z.shape}"
-                f"{' for one observation' if single else ''}: they must be [B, A, N]"
+                f"{' for one observation' if single else ''}: they must be [B, A, N], or "
+                "[B, E, A, N] for an ensemble"
             )
         if not np.isfinite(z).all():
             bad = tuple(int(i) for i in np.argwhere(~np.isfinite(z))[0])
-            raise InputError(
-                f"the model returned a particle that is not finite, at [B, A, N] = {bad}"
-            )
-        return np.sort(z, axis=-1), single
+            raise InputError(f"the model returned a particle that is not finite, at {bad}")
+        return np.sort(z, axis=-1), n, single
 
     def _is_single(self, observation: Any) -> bool:
         own = getattr(self.adapter, "is_single", None)
@@ -178,7 +225,13 @@ class Actor:
 
 @lru_cache(maxsize=64)  # actors with equal policies share what was compiled
 def _batched(policy: Policy) -> Callable[..., Decision]:
-    return jax.jit(jax.vmap(partial(policy.decide, assume_sorted=True)))
+    def one(z: jax.Array, key: jax.Array, mask: jax.Array, n: jax.Array | None) -> Decision:
+        return policy.decide(z, key, mask, n=n, assume_sorted=True)
+
+    def all_rows(z: jax.Array, keys: jax.Array, masks: jax.Array, n: jax.Array | None) -> Decision:
+        return jax.vmap(one, (0, 0, 0, None if n is None else 0))(z, keys, masks, n)
+
+    return jax.jit(all_rows)
 
 
 def _add_axis(observation: Any) -> Any:

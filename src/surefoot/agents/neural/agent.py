@@ -1,6 +1,6 @@
 """`NeuralAgent`: train on a Gymnasium environment, act, look at return distributions.
 
-agent = NeuralAgent("CartPole-v1", loss="wgf", behaviour=SSD(), seed=0)
+agent = NeuralAgent("CartPole-v1", seed=0)
 agent.learn(50_000, progress=True)
 action = agent.predict(obs)
 z = agent.return_distribution(obs)   # ascending particles [A, N]
@@ -23,14 +23,17 @@ from surefoot.agents.neural.loop import (
     CompiledNetwork,
     RunState,
     SteppedNetwork,
+    acting,
     compiled_rollouts,
     fresh_state,
     state_shapes,
     to_device,
 )
 from surefoot.agents.neural.spaces import Spec, spec_of
+from surefoot.agents.neural.step import Networks
 from surefoot.agents.neural.step import compiled as compiled_calls
-from surefoot.agents.saving import AgentFile, check_finite
+from surefoot.agents.saving import LAYOUT, AgentFile, check_finite
+from surefoot.agents.scale import initial_scale
 from surefoot.envs.classic import ENVIRONMENTS, EnvState, PureEnv, pure_env_named
 from surefoot.envs.faults import Fault, TrainingEnv, refuse_masks
 from surefoot.errors import InputError, at_least
@@ -45,6 +48,8 @@ class _Learned(NamedTuple):
     params: Any
     opt_state: Any
     target_params: Any
+    scale: Any
+    average: Any
 
 
 class _Recipe(NamedTuple):
@@ -147,14 +152,15 @@ class NeuralAgent(Agent):
         single = array.ndim == len(self.spec.obs_shape)
         return (array[None] if single else array), single
 
-    def _particles(self, rows: np.ndarray) -> np.ndarray:
-        return np.array(self._calls.particles(self._learner.state.carry.params, rows))
+    def _estimates(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        return np.array(self._calls.estimates(*acting(self._learner.state), rows)), None
 
     def _decide(self, rows: np.ndarray, deterministic: bool) -> Decision:
-        params = self._learner.state.carry.params
+        state = self._learner.state
         if deterministic:
-            return self._calls.decide(params, rows, self._tie_key)
-        return self._calls.behave(params, rows, self._draw_key(), np.int32(self.num_timesteps))
+            return self._calls.decide(*acting(state), rows, self._tie_key)
+        known, steps = (state.carry.params, state.carry.scale), np.int32(self.num_timesteps)
+        return self._calls.behave(*known, rows, self._draw_key(), steps)
 
     def _ties(self, row: Any) -> tuple[jax.Array, Any]:
         return self._tie_key, None
@@ -165,7 +171,7 @@ class NeuralAgent(Agent):
         at_least(1, episodes=episodes)
         key = jax.random.key(self.seed + 10_000 if seed is None else seed)
         run = compiled_rollouts(self.config, self.spec, self.pure, episodes)
-        return np.asarray(run(self._learner.state.carry.params, key), np.float64)
+        return np.asarray(run(*acting(self._learner.state), key), np.float64)
 
     # --- files ---------------------------------------------------------------------------
 
@@ -181,8 +187,7 @@ class NeuralAgent(Agent):
         return super()._about() | {"compiled": self.pure is not None}
 
     def _learned(self) -> dict[str, Any]:
-        carry, target = self._learner.state.carry, self._learner.state.target_params
-        return named(_Learned(carry.params, carry.opt_state, target), "agent")
+        return named(_learned(self._learner.state), "agent")
 
     def _tree(self) -> Any:
         return self._learner.state
@@ -190,20 +195,26 @@ class NeuralAgent(Agent):
     @classmethod
     def from_file(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> Self:
         path, arrays, about = file
+        if about.get("layout") != LAYOUT and isinstance(about.get("config"), dict):
+            # 0.1 had neither an ensemble nor a unit of its own.
+            config = about["config"] | {"ensemble": 0, "averaging": 0, "reward_scale": 1.0}
+            file = AgentFile(path, arrays, about | {"config": config})
+            arrays = arrays | named(_host(initial_scale(1.0)), "agent.scale")
         recipe = cls._checked(file, env, options)
         like = recipe.like
-        model = _Learned(like.carry.params, like.carry.opt_state, like.target_params)
+        model = _learned(like)
         learned = from_named(model, arrays, "agent", path)
         check_finite(named(learned, "agent"), path)
         agent = cls._built(recipe)
         agent._before_loading = count(about, "num_timesteps", path)
-        params, opt_state, target = jax.tree.map(partial(jnp.array, copy=True), tuple(learned))
+        own = partial(jnp.array, copy=True)
+        params, opt_state, target, scale, average = jax.tree.map(own, tuple(learned))
         state = agent._learner.state
         # Other draws than those of the run that was saved, from the same seed.
         key = jax.random.fold_in(jax.random.wrap_key_data(state.key), agent._before_loading)
         agent._learner.state = state._replace(
-            carry=state.carry._replace(params=params, opt_state=opt_state),
-            target_params=target,
+            carry=state.carry._replace(params=params, opt_state=opt_state, scale=scale),
+            networks=Networks(target, average),
             key=jax.random.key_data(key),
         )
         return agent
@@ -217,7 +228,7 @@ class NeuralAgent(Agent):
             inside: Any = EnvState(like.obs, np.int32(0))  # type: ignore[arg-type]
             like = like._replace(env=inside)
         state: RunState = from_named(like, arrays, "run", path)
-        check_finite(named((state.carry.params, state.target_params), "run.params"), path)
+        check_finite(named((state.carry.params, state.networks), "run.params"), path)
         agent = cls._built(recipe)
         agent._learner.state = to_device(state)
         agent._before_loading = count(about, "earlier", path)
@@ -247,9 +258,18 @@ class NeuralAgent(Agent):
         return self._learner.begin_again()
 
 
+def _learned(state: RunState) -> _Learned:
+    carry, networks = state.carry, state.networks
+    return _Learned(carry.params, carry.opt_state, networks.target, carry.scale, networks.average)
+
+
 def _copy(tree: Any) -> Any:
     """NumPy copies: training donates the originals and writes over them."""
     return jax.tree.map(lambda leaf: np.array(leaf, copy=True), tree)
+
+
+def _host(tree: Any) -> Any:
+    return jax.tree.map(np.asarray, tree)
 
 
 def _pure_of(env: gym.Env[Any, Any]) -> PureEnv:

@@ -13,18 +13,25 @@ if TYPE_CHECKING:
     from surefoot.policies import Policy
 
 LOSSES = (*NAMED_LOSSES, "qr", "c51", "mse")
+PAPER: dict[str, Any] = {
+    "behaviour": "greedy:0.001", "target": "greedy:0.001", "evaluation": "greedy:0.001",
+    "ensemble": 0, "averaging": 0, "reward_scale": 1.0, "kappa": 1.0,
+}  # fmt: skip
+"""What the paper does (section 5.3) where the defaults go beyond it."""
 
 
 @dataclass(frozen=True)
 class NeuralConfig:
     """Hyper-parameters of `NeuralAgent`; hashable, so that it is static under `jit`.
 
-    The defaults are the paper's (section 5.3), but for the number of particles: 2 are enough
-    to learn a mean, not to see a tail.
+    The network and its schedule are the paper's (section 5.3). What the agent learns and how it
+    acts is chosen to take the surer of equally good actions: a loss that learns dispersion, an
+    ensemble that says how well the means are known, and the policy that asks it.
     """
 
-    loss: str = "wgf"
-    """`wgf`, `wgf-debiased`, `wgf-exact`, `proximal-qr`, `qr`, `c51` or `mse` (plain DQN)."""
+    loss: str = "qr"
+    """`qr`, `proximal-qr`, `c51`; or, blind to the dispersion of random rewards, `wgf` (the
+    paper), `wgf-debiased`, `wgf-exact`, `mse` (plain DQN)."""
     particles: int = 32
     """Particles per action, atoms for `c51`; `mse` always has one."""
     hidden: tuple[int, ...] = (256, 256)
@@ -67,20 +74,31 @@ class NeuralConfig:
     """Length of that schedule in environment steps."""
     behaviour: Policy = "greedy"  # type: ignore[assignment]  # by name until __post_init__
     """Gathers the data (exploration comes on top)."""
-    target: Policy = "greedy"  # type: ignore[assignment]  # by name until __post_init__
+    target: Policy = "ssd"  # type: ignore[assignment]  # by name until __post_init__
     """Chooses the action whose return is bootstrapped; greedy in the paper."""
-    evaluation: Policy = "greedy"  # type: ignore[assignment]  # by name until __post_init__
+    evaluation: Policy = "ssd"  # type: ignore[assignment]  # by name until __post_init__
     """Acts in `predict` and `evaluate`."""
+    ensemble: int = 20
+    """Further estimates of every mean, each from its own resample of the replay: their spread
+    says how well the means are known. 0: none, and only policies with a tolerance."""
+    reward_scale: float | None = None
+    """Learn in units of this reward. None: of the rewards seen so far, their root mean square
+    rounded to a power of two. What the agent shows is in the environment's units always."""
+    averaging: int = 1000
+    """Decide with the average of the network over about so many last steps: without the jitter of
+    single gradient steps, smaller differences show. 0: with the network as it is."""
     step_size: float = 1.0
-    """JKO time step h of the proximal losses. For the energy potential it is in units of return."""
+    """JKO time step h of the proximal losses. For the energy potential it is in the units that are
+    learned in, see `reward_scale`."""
     transport: str | None = None
     """Of the proximal losses: `sinkhorn`, `divergence` or `exact`; None: what the loss names."""
     potential: str | None = None
     """Of the proximal losses: `bellman` or `energy`; None: what the loss names."""
     temperatures: tuple[float, ...] = ANNEALING
     """Sinkhorn's annealed temperatures, one sweep each."""
-    kappa: float = 1.0
-    """Where the Huber loss of `qr` turns linear; 0 is pure quantile regression."""
+    kappa: float = 0.0
+    """Where the Huber loss of `qr` turns linear; dispersion below it is not seen. 0 is pure
+    quantile regression."""
     value_range: tuple[float, float] | None = None
     """Lowest and highest return `c51` can represent; `c51` needs it."""
 
@@ -94,6 +112,8 @@ class NeuralConfig:
                 object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.loss == "mse":
             object.__setattr__(self, "particles", 1)
+        if self.loss == "c51":  # its atoms are in the environment's units
+            object.__setattr__(self, "reward_scale", 1.0)
         self._check_names()
         self._check_numbers()
 
@@ -108,6 +128,12 @@ class NeuralConfig:
                 raise unknown(name, chosen, known)
             if self.loss not in NAMED_LOSSES:
                 raise InputError(f"{name} = {chosen!r}: loss {self.loss!r} has no {name}")
+        for name in ("behaviour", "target", "evaluation"):
+            if getattr(self, name).needs_evidence and self.ensemble < 2:
+                raise InputError(
+                    f"ensemble = {self.ensemble}: {name} 'ssd' asks how well the means are known; "
+                    "set ensemble to 2 at least, or a tolerance ('ssd:0.1'), or another policy"
+                )
         if self.loss == "c51" and self.value_range is None:
             raise InputError("loss 'c51' needs value_range = (lowest, highest) return")
 
@@ -116,6 +142,9 @@ class NeuralConfig:
         for name in (*counts, "target_period", "explore_steps", "learning_rate_steps"):
             at_least(1, **{name: getattr(self, name)})
         at_least(0, learning_starts=self.learning_starts)
+        at_least(0, ensemble=self.ensemble, averaging=self.averaging)
+        if self.reward_scale is not None:
+            _within("reward_scale", self.reward_scale, 0, math.inf, open_low=True)
         for width in self.hidden:
             at_least(1, hidden=width)
         for name in ("learning_rate", "adam_eps", "step_size"):
@@ -136,6 +165,17 @@ class NeuralConfig:
             raise InputError("particles = 1: loss 'c51' needs at least 2 atoms")
         if self.n_step >= self.replay_size:
             raise InputError(f"n_step = {self.n_step} does not fit replay_size {self.replay_size}")
+
+    @property
+    def blind(self) -> bool:
+        """Whether the loss cannot learn dispersion from one sampled transition at a time."""
+        bellman = self.loss in NAMED_LOSSES and self.proximal[0] == "bellman"
+        return bellman or self.loss == "mse"
+
+    @property
+    def seeing(self) -> str:
+        """What can."""
+        return "loss 'qr' or 'proximal-qr'"
 
     @property
     def proximal(self) -> tuple[str, str]:

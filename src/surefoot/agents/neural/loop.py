@@ -20,17 +20,21 @@ from surefoot.agents.neural.replay import TRUNCATED
 from surefoot.agents.neural.spaces import Spec
 from surefoot.agents.neural.step import (
     ACTION,
+    AVERAGED_EVERY,
     FINITE,
     LOSS,
     Carry,
+    Networks,
     Seen,
     as_key,
+    average_share,
     compiled,
     init_carry,
     jit_in_place,
     mix_target,
     step,
 )
+from surefoot.agents.scale import Scale
 from surefoot.envs.classic import EnvState, PureEnv
 from surefoot.envs.faults import Fault, TrainingEnv, fault_from, refuse_masks
 from surefoot.errors import InputError
@@ -54,7 +58,7 @@ class RunState(NamedTuple):
     """Everything a run is made of, but for a Gymnasium environment itself."""
 
     carry: Carry
-    target_params: Params
+    networks: Networks
     key: Any  # uint32 [2]: never changes, step k draws from fold_in(key, k)
     obs: Any  # what the pending action answers to
     action: Any  # int32: chosen and not yet taken
@@ -69,7 +73,10 @@ def fresh_state(config: NeuralConfig, spec: Spec, seed: int) -> RunState:
     carry = init_carry(config, spec, key_params)
     return RunState(
         carry=carry,
-        target_params=jax.tree.map(jnp.copy, carry.params),
+        networks=Networks(
+            target=jax.tree.map(jnp.copy, carry.params),
+            average=jax.tree.map(jnp.copy, carry.params) if config.averaging else (),
+        ),
         key=jax.random.key_data(key_run),
         **_host_fields(spec),
     )
@@ -93,8 +100,32 @@ def _host_fields(spec: Spec) -> dict[str, Any]:
 def to_device(state: RunState) -> RunState:
     """Arrays for training, of its own; host fields stay NumPy."""
     own = partial(jax.tree.map, partial(jnp.array, copy=True))
-    carry, target, key, env = own((state.carry, state.target_params, state.key, state.env))
-    return state._replace(carry=carry, target_params=target, key=key, env=env)
+    carry, networks, key, env = own((state.carry, state.networks, state.key, state.env))
+    return state._replace(carry=carry, networks=networks, key=key, env=env)
+
+
+def between(
+    config: NeuralConfig,
+    spec: Spec,
+    done: int,
+    networks: Networks,
+    carry: Carry,
+    due: bool = True,
+) -> tuple[Networks, Carry]:
+    """What is due after `done` steps: the target network's change, unless the compiled loop makes
+    it at every step, and the average's."""
+    calls, share = compiled(config, spec), average_share(config, done)
+    if due and done % config.target_period == 0:
+        networks, params, scale = calls.sync(networks, carry.params, carry.scale)
+        carry = carry._replace(params=params, scale=scale)
+    if share > 0:
+        networks = calls.smooth(networks, carry.params, np.float32(share))
+    return networks, carry
+
+
+def acting(state: RunState) -> tuple[Params, Scale]:
+    """What decides: the average of the parameters where there is one, and the unit they are in."""
+    return state.networks.average or state.carry.params, state.carry.scale
 
 
 # --- stepped -----------------------------------------------------------------------------
@@ -120,7 +151,7 @@ class SteppedNetwork:
         if not self.state.begun:
             self._begin()
         config, spec, env, calls, state = self.config, self.spec, self.env, self.calls, self.state
-        carry, target_params, key = state.carry, state.target_params, state.key
+        carry, networks, key = state.carry, state.networks, state.key
         obs, action, done = state.obs, int(state.action), int(carry.steps)
         total, length, number = (part.item() for part in state.episode)
         shape, dtype = (3, *spec.obs_shape), spec.obs_dtype
@@ -145,13 +176,13 @@ class SteppedNetwork:
                     refuse_masks(env.env, info)
                 learns = done >= config.learning_starts and (done + 1) % config.update_every == 0
                 call = calls.step if learns else calls.warm
-                carry, record = call(carry, target_params, key, Seen(both, outcome))
+                carry, record = call(carry, networks.target, key, Seen(both, outcome))
                 # The one wait: everything the step computed is there when its action is.
                 chosen, loss, finite = record.tolist()
                 done += 1
                 total, length, obs, action = total + float(reward), length + 1, both[2], int(chosen)
-                if done % config.target_period == 0:
-                    target_params = calls.sync(target_params, carry.params)
+                if done % config.target_period == 0 or done % AVERAGED_EVERY == 0:
+                    networks, carry = between(config, spec, done, networks, carry)
                 if over:
                     ended = Finished(done, number, total, length, loss)
                     total, length, number = 0.0, 0, number + 1
@@ -163,7 +194,7 @@ class SteppedNetwork:
         finally:
             self.state = state._replace(
                 carry=carry,
-                target_params=target_params,
+                networks=networks,
                 obs=obs,
                 action=np.int32(action),
                 episode=Underway(np.float64(total), np.int64(length), np.int64(number)),
@@ -234,7 +265,7 @@ class Inner(NamedTuple):
     """What the compiled loop carries."""
 
     carry: Carry
-    target_params: Params
+    networks: Networks
     env: EnvState
     action: jax.Array
     record: jax.Array  # [STRETCH, 4]: reward, over, loss, finite
@@ -259,19 +290,22 @@ class CompiledNetwork:
             length = min(last - done, STRETCH)
             if config.target_period > 1:
                 length = min(length, config.target_period - done % config.target_period)
+            if config.averaging:
+                length = min(length, AVERAGED_EVERY - done % AVERAGED_EVERY)
             if not learn:
                 length = min(length, config.learning_starts - done)
             inner = compiled_stretch(config, spec, env, learn)(inner, state.key, np.int32(length))
             done += length
-            if config.target_period > 1 and done % config.target_period == 0:
-                sync = compiled(config, spec).sync
-                inner = inner._replace(target_params=sync(inner.target_params, inner.carry.params))
+            networks, carry = between(
+                config, spec, done, inner.networks, inner.carry, config.target_period > 1
+            )
+            inner = inner._replace(networks=networks, carry=carry)
             record = np.asarray(inner.record)[:length].astype(np.float64)
             more, episode = _episodes(record, episode, done - length)
             ended += more
             self.state = state._replace(
                 carry=inner.carry,
-                target_params=inner.target_params,
+                networks=inner.networks,
                 obs=np.array(inner.env.x),
                 action=np.int32(inner.action),
                 begun=np.bool_(True),
@@ -295,7 +329,7 @@ class CompiledNetwork:
             env_state = fresh_env(self.env, state.key, 0)
             first = compiled(self.config, self.spec).begin
             action = first(state.carry.params, state.key, env_state.x)
-        return Inner(state.carry, state.target_params, env_state, action, record)
+        return Inner(state.carry, state.networks, env_state, action, record)
 
 
 def fresh_env(env: PureEnv, key: jax.Array, number: Any) -> EnvState:
@@ -307,7 +341,8 @@ def compiled_step(
     config: NeuralConfig, spec: Spec, env: PureEnv, learn: bool, key: jax.Array, inner: Inner
 ) -> tuple[Inner, jax.Array]:
     """One environment step and everything the agent does about it."""
-    carry, target_params = inner.carry, inner.target_params
+    carry, networks = inner.carry, inner.networks
+    target_params = networks.target
     before, number = inner.env.x, inner.carry.steps
     moved, obs_t, reward, terminated, truncated = env.step(inner.env, inner.action)
     over = terminated | truncated
@@ -324,10 +359,11 @@ def compiled_step(
     else:
         carry, record = step(config, spec, learn, carry, target_params, key, seen)
     if config.target_period == 1:  # Polyak averaging at every step
-        target_params = mix_target(config, target_params, carry.params)
+        networks, params, scale = mix_target(config, networks, carry.params, carry.scale)
+        carry = carry._replace(params=params, scale=scale)
     row = jnp.stack([reward, over.astype(jnp.float32), record[LOSS], record[FINITE]])
     action = record[ACTION].astype(jnp.int32)
-    return Inner(carry, target_params, after, action, inner.record), row
+    return Inner(carry, networks, after, action, inner.record), row
 
 
 @lru_cache(maxsize=32)
@@ -367,13 +403,13 @@ def compiled_rollouts(config: NeuralConfig, spec: Spec, env: PureEnv, episodes: 
     """Evaluation episodes side by side, until the last one is over: their returns."""
     decide = compiled(config, spec).decide
 
-    def run(params: Params, key: jax.Array) -> jax.Array:
+    def run(params: Params, scale: Scale, key: jax.Array) -> jax.Array:
         key_start, key_ties = jax.random.split(key)
         start = jax.vmap(env.reset)(jax.random.split(key_start, episodes))
 
         def again(place: Any) -> Any:
             state, total, going = place
-            actions = decide(params, state.x, key_ties).action
+            actions = decide(params, scale, state.x, key_ties).action
             state, _, reward, terminated, truncated = jax.vmap(env.step)(state, actions)
             total = total + jnp.where(going, reward, 0.0)
             return state, total, going & ~(terminated | truncated)

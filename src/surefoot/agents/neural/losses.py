@@ -34,6 +34,8 @@ class Loss(ABC):
 
     anchored: bool = False
     """Whether `value` wants the target network's outputs at the transition's own start."""
+    degree: int = 1
+    """The loss of returns k times as large is k to this power times as large."""
 
     def particles(self, outputs: jax.Array) -> jax.Array:
         """`[..., W]` -> equally likely particles `[..., N]`, in any order."""
@@ -63,6 +65,7 @@ class Proximal(Loss):
     transport: Transport
     potential: Potential
     anchored: bool = True
+    degree: int = 2
 
     def value(
         self,
@@ -109,6 +112,8 @@ class QuantileHuber(Loss):
 class Squared(Loss):
     """Plain DQN: one output per action, the mean."""
 
+    degree: int = 2
+
     def value(
         self,
         outputs: jax.Array,
@@ -127,6 +132,7 @@ class Categorical(Loss):
     low: float
     high: float
     atoms: int
+    degree: int = 0
 
     def support(self) -> jax.Array:
         return jnp.linspace(self.low, self.high, self.atoms)
@@ -172,7 +178,8 @@ def loss_of(config: NeuralConfig) -> Loss:
     if config.loss in NAMED_LOSSES:
         potential, transport = config.proximal
         held = transport_named(transport, SinkhornOptions(config.temperatures, "sorted"))
-        return Proximal(config.step_size, held, potential_named(potential))
+        degree = 2 if potential == "bellman" else 1  # h is in units of return for the energy
+        return Proximal(config.step_size, held, potential_named(potential), degree=degree)
     if config.loss == "qr":
         return QuantileHuber(config.kappa)
     if config.loss == "mse":

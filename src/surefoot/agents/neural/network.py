@@ -29,12 +29,14 @@ def init_mlp(key: jax.Array, sizes: tuple[int, ...]) -> Params:
     return tuple(layer(*args) for args in zip(keys, sizes[:-1], sizes[1:], strict=True))
 
 
-def mlp(params: Params, x: jax.Array) -> jax.Array:
-    """`x[B, inputs]` through ReLU layers and a linear last one."""
+def mlp(params: Params, x: jax.Array, shaping: int) -> tuple[jax.Array, jax.Array]:
+    """`x[B, inputs]` through ReLU layers and a linear last one, whose first outputs `shaping` in
+    number shape the layers before it; the others learn from them and leave them alone."""
     *hidden, last = params
     for layer in hidden:
         x = jax.nn.relu(_with_one(x) @ layer)
-    return _with_one(x) @ last
+    x = _with_one(x)
+    return x @ last[:, :shaping], jax.lax.stop_gradient(x) @ last[:, shaping:]
 
 
 def _with_one(x: jax.Array) -> jax.Array:

@@ -25,6 +25,7 @@ class Sample(NamedTuple):
     reward_t: jax.Array  # sum_k gamma^k r over the n steps
     discount_t: jax.Array  # gamma^n * (1 - terminated): zero on termination only
     obs_t: jax.Array
+    number: jax.Array  # of the transition, counted from the first ever inserted
 
 
 class Replay(NamedTuple):
@@ -81,7 +82,8 @@ def sample(replay: Replay, count: jax.Array, bits: jax.Array, n_step: int, gamma
         obs_t, ended = replay.obs[last, 1], replay.outcome[last, 2]
     terminated = ended.astype(jnp.int32) & TERMINATED
     discount_t = jnp.where(terminated > 0, 0.0, discount)
-    return Sample(obs_tm1, action_tm1.astype(jnp.int32), reward_t, discount_t, obs_t)
+    action_tm1 = action_tm1.astype(jnp.int32)
+    return Sample(obs_tm1, action_tm1, reward_t, discount_t, obs_t, count - 1 - age)
 
 
 def _look_ahead(

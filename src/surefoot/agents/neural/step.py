@@ -17,11 +17,13 @@ import jax.numpy as jnp
 import optax
 
 from surefoot.agents.neural.config import NeuralConfig
+from surefoot.agents.neural.ensemble import members, resample, surest_of_tied
 from surefoot.agents.neural.losses import Loss, loss_of
 from surefoot.agents.neural.network import Params, init_mlp, mlp
 from surefoot.agents.neural.optimizer import adam
 from surefoot.agents.neural.replay import Replay, Sample, empty_replay, insert, sample, scaled
 from surefoot.agents.neural.spaces import Spec
+from surefoot.agents.scale import Scale, begun, initial_scale, observe, renewed, shown
 from surefoot.core.sorting import network_sort
 from surefoot.policies import Decision, Explore, Greedy, Policy
 
@@ -33,6 +35,7 @@ class Carry(NamedTuple):
     opt_state: Any
     replay: Replay
     steps: jax.Array  # int32: environment steps done, and so rows inserted
+    scale: Scale
 
 
 class Seen(NamedTuple):
@@ -48,13 +51,14 @@ FIRST = 0x7FFFFFFF  # stands for the step number where the first action is drawn
 
 
 def init_carry(config: NeuralConfig, spec: Spec, key: jax.Array) -> Carry:
-    sizes = (spec.obs_size, *config.hidden, spec.num_actions * config.particles)
+    sizes = (spec.obs_size, *config.hidden, spec.num_actions * (config.particles + config.ensemble))
     params = init_mlp(key, sizes)
     return Carry(
         params=params,
         opt_state=optimizer(config).init(params),
         replay=empty_replay(config.replay_size, spec),
         steps=jnp.zeros((), jnp.int32),
+        scale=initial_scale(config.reward_scale),
     )
 
 
@@ -66,13 +70,31 @@ def optimizer(config: NeuralConfig) -> Any:
     return adam(rate, config.adam_eps, config.max_grad_norm)
 
 
-def outputs(config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array) -> jax.Array:
-    """`[B, *obs]` -> the network's outputs `[B, A, W]`."""
-    return mlp(params, spec.features(obs)).reshape(-1, spec.num_actions, config.particles)
+class Heads(NamedTuple):
+    """What the network says of each action, in the units it learns in."""
+
+    outputs: jax.Array  # [B, A, W] what the loss makes particles of
+    means: jax.Array  # [B, E, A] the ensemble's means
+
+
+def heads(config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array) -> Heads:
+    """The network at observations `[B, *obs]`. The ensemble reads the features of the particles."""
+    actions = spec.num_actions
+    outputs, means = mlp(params, spec.features(obs), actions * config.particles)
+    return Heads(
+        outputs.reshape(len(outputs), actions, config.particles),
+        means.reshape(len(means), config.ensemble, actions),
+    )
+
+
+def estimates(config: NeuralConfig, policy: Policy, rows: Heads) -> jax.Array:
+    """What a policy decides on: an ensemble `[B, E, A, N]`, or particles `[B, A, N]` if enough."""
+    z = loss_of(config).particles(rows.outputs)
+    return members(z, rows.means) if policy.needs_evidence else z
 
 
 def pick(policy: Policy, z: jax.Array, key: jax.Array) -> jax.Array:
-    """The policy's action for each of `z[B, A, N]`; one key serves the ties of a batch."""
+    """The policy's action for each row of `estimates`; one key serves the ties of a batch."""
     blind = isinstance(policy, Greedy)  # a mean does not mind the order
 
     def decide(z: jax.Array) -> jax.Array:
@@ -94,7 +116,7 @@ def act(
     config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array, bits: jax.Array, steps: Any
 ) -> jax.Array:
     """The behaviour policy's action at one observation, or a random one; takes 4 words."""
-    z = loss_of(config).particles(outputs(config, spec, params, obs[None]))
+    z = estimates(config, config.behaviour, heads(config, spec, params, obs[None]))
     chosen = pick(config.behaviour, z, as_key(bits[:2]))[0]
     strays = unit(bits[2]) < explore_rate(config, steps)
     return jnp.where(strays, scaled(bits[3], jnp.asarray(spec.num_actions)), chosen)
@@ -114,6 +136,14 @@ def unit(word: jax.Array) -> jax.Array:
     return (word >> 8).astype(jnp.float32) * 2.0**-24
 
 
+class Targets(NamedTuple):
+    """What the target network says of a batch; no gradient."""
+
+    outputs: jax.Array  # [B, W] at the bootstrap actions
+    anchor: jax.Array  # [B, W] at the transitions' own start and action
+    means: jax.Array  # [B, E] of the bootstrap actions: those worth the same are averaged
+
+
 def targets(
     config: NeuralConfig,
     spec: Spec,
@@ -121,19 +151,26 @@ def targets(
     target_params: Params,
     batch: Sample,
     key: jax.Array,
-) -> tuple[jax.Array, jax.Array]:
-    """The target network's outputs at the bootstrap actions, and at the start (the anchor)."""
-    loss, size = loss_of(config), batch.reward_t.shape[0]
-    if loss.anchored:  # both in one pass: the weights are read once
+) -> Targets:
+    """Line 7 of Algorithm 1 for a batch: the bootstrap actions, and what they are worth."""
+    size = batch.reward_t.shape[0]
+    if loss_of(config).anchored:  # both in one pass: the weights are read once
         both = jnp.concatenate([batch.obs_t, batch.obs_tm1])
-        rows = outputs(config, spec, target_params, both)
-        outputs_t, anchor = rows[:size], at_action(rows[size:], batch.action_tm1)
+        rows = heads(config, spec, target_params, both)
+        anchor = at_action(rows.outputs[size:], batch.action_tm1)
+        rows = Heads(rows.outputs[:size], rows.means[:size])
     else:
-        outputs_t = outputs(config, spec, target_params, batch.obs_t)
+        rows = heads(config, spec, target_params, batch.obs_t)
         anchor = jnp.zeros((size, config.particles))
-    chooser = outputs(config, spec, params, batch.obs_t) if config.double_q else outputs_t
-    action_t = pick(config.target, loss.particles(chooser), key)
-    return jax.lax.stop_gradient((at_action(outputs_t, action_t), anchor))
+    chooser = heads(config, spec, params, batch.obs_t) if config.double_q else rows
+    z = loss_of(config).particles(chooser.outputs)
+    if config.target.needs_evidence:
+        action_t, share = surest_of_tied(config.target, z, chooser.means, key)
+    else:
+        action_t = pick(config.target, z, key)
+        share = (action_t[:, None] == jnp.arange(spec.num_actions)).astype(jnp.float32)
+    means = jnp.sum(rows.means * share[:, None, :], axis=-1)
+    return jax.lax.stop_gradient(Targets(at_action(rows.outputs, action_t), anchor, means))
 
 
 def at_action(rows: jax.Array, actions: jax.Array) -> jax.Array:
@@ -143,17 +180,20 @@ def at_action(rows: jax.Array, actions: jax.Array) -> jax.Array:
 
 
 def batch_loss(
-    config: NeuralConfig,
-    spec: Spec,
-    params: Params,
-    batch: Sample,
-    outputs_t: jax.Array,
-    anchor: jax.Array,
-) -> jax.Array:
+    config: NeuralConfig, spec: Spec, params: Params, batch: Sample, aims: Targets
+) -> tuple[jax.Array, jax.Array]:
+    """What is minimised, and of it the loss of the particles."""
     loss: Loss = loss_of(config)
-    predicted = at_action(outputs(config, spec, params, batch.obs_tm1), batch.action_tm1)
-    each = loss.values(predicted, anchor, batch.reward_t, batch.discount_t, outputs_t)
-    return jnp.mean(each)
+    rows = heads(config, spec, params, batch.obs_tm1)
+    predicted = at_action(rows.outputs, batch.action_tm1)
+    each = loss.values(predicted, aims.anchor, batch.reward_t, batch.discount_t, aims.outputs)
+    value = jnp.mean(each)
+    if config.ensemble == 0:
+        return value, value
+    means = at_action(jnp.swapaxes(rows.means, 1, 2), batch.action_tm1)  # [B, E]
+    aim = batch.reward_t[:, None] + batch.discount_t[:, None] * aims.means
+    weight = resample(batch.number, config.ensemble)
+    return value + 0.5 * jnp.mean(jnp.sum(weight * (means - aim) ** 2, axis=1)), value
 
 
 def update(
@@ -166,10 +206,9 @@ def update(
     key: jax.Array,
 ) -> tuple[Params, Any, jax.Array]:
     """One step of Adam on a batch."""
-    outputs_t, anchor = targets(config, spec, params, target_params, batch, key)
-    value, slope = jax.value_and_grad(partial(batch_loss, config, spec))(
-        params, batch, outputs_t, anchor
-    )
+    aims = targets(config, spec, params, target_params, batch, key)
+    descend = jax.value_and_grad(partial(batch_loss, config, spec), has_aux=True)
+    (_, value), slope = descend(params, batch, aims)
     changes, opt_state = optimizer(config).update(slope, opt_state, params)
     return optax.apply_updates(params, changes), opt_state, value
 
@@ -190,12 +229,16 @@ def step(
         carry.replay, carry.steps, obs_tm1, action_tm1, reward_t, terminated, truncated, obs_t
     )
     steps = carry.steps + 1
+    scale = observe(carry.scale, reward_t)
+    scale = begun(scale) if learn else scale
+    unit = shown(scale)
     each = config.batch_size + 2  # words per update: the rows, and a key for the target policy
     words = random_words(key, carry.steps, 4 + each * config.updates if learn else 4)
     learner = (carry.params, carry.opt_state)
 
     def improve(learner: tuple[Params, Any], own: jax.Array) -> tuple[tuple[Params, Any], Any]:
         batch = sample(replay, steps, own[2:], config.n_step, config.gamma)
+        batch = batch._replace(reward_t=batch.reward_t / unit)
         *new, value = update(config, spec, *learner, target_params, batch, as_key(own[:2]))
         return (new[0], new[1]), value
 
@@ -208,8 +251,9 @@ def step(
     params, opt_state = learner
     action = act(config, spec, params, obs_next, words[:4], steps)
     finite = jnp.isfinite(reward_t) & jnp.all(jnp.isfinite(obs_t)) & jnp.isfinite(value)
+    value = value * unit ** loss_of(config).degree
     record = jnp.stack([action.astype(jnp.float32), value, finite.astype(jnp.float32)])
-    return Carry(params, opt_state, replay, steps), record
+    return Carry(params, opt_state, replay, steps, scale), record
 
 
 def begin(
@@ -219,14 +263,53 @@ def begin(
     return act(config, spec, params, obs, random_words(key, FIRST, 4), 0)
 
 
-def mix_target(config: NeuralConfig, target_params: Params, params: Params) -> Params:
-    """The target network's change: a copy, or Polyak averaging."""
+class Networks(NamedTuple):
+    """The parameters a run has beside those that it trains."""
+
+    target: Params  # bootstrapped from
+    average: Params  # decides; empty where the trained ones do
+
+
+def mix_target(
+    config: NeuralConfig, networks: Networks, params: Params, scale: Scale
+) -> tuple[Networks, Params, Scale]:
+    """The target network's change: a copy, or Polyak averaging; and where rewards have grown or
+    shrunk, all networks in another unit."""
+    target, average = networks
+    if config.reward_scale is None:  # the last layer is linear: it says the same in another unit
+        scale, ratio = renewed(scale)
+        target, average, params = (_last_times(p, ratio) for p in (target, average, params))
     share = config.target_mix
 
     def towards(old: jax.Array, new: jax.Array) -> jax.Array:
         return jnp.copy(new) if share == 1 else old + share * (new - old)
 
-    return jax.tree.map(towards, target_params, params)
+    return Networks(jax.tree.map(towards, target, params), average), params, scale
+
+
+def _last_times(params: Params, ratio: jax.Array) -> Params:
+    return (*params[:-1], params[-1] * ratio) if params else params
+
+
+def mix_average(networks: Networks, params: Params, share: jax.Array) -> Networks:
+    """Take so much of the trained parameters into their average."""
+    average = jax.tree.map(lambda old, new: old + share * (new - old), networks.average, params)
+    return networks._replace(average=average)
+
+
+AVERAGED_EVERY = 100  # steps
+
+
+def average_share(config: NeuralConfig, done: int) -> float:
+    """What the parameters after `done` steps count in their average; 0 where they are not due.
+
+    The first count fully, then all alike, then the latest `averaging` steps most.
+    """
+    learned = done - config.learning_starts
+    if config.averaging == 0 or learned <= 0 or done % AVERAGED_EVERY:
+        return 0.0
+    number = (learned + AVERAGED_EVERY - 1) // AVERAGED_EVERY
+    return max(1 / number, min(1.0, AVERAGED_EVERY / config.averaging))
 
 
 class Compiled(NamedTuple):
@@ -236,9 +319,10 @@ class Compiled(NamedTuple):
     warm: Any  # a step without an update
     begin: Any
     sync: Any
-    particles: Any  # (params, obs[B]) -> ascending z[B, A, N]
-    decide: Any  # (params, obs[B], key) -> Decision of the evaluation policy, batched
-    behave: Any  # (params, obs[B], key, steps) -> Decision of the behaviour policy that explores
+    smooth: Any
+    estimates: Any  # (params, scale, obs[B]) -> ascending z[B, A, N], or an ensemble
+    decide: Any  # (params, scale, obs[B], key) -> Decision of the evaluation policy, batched
+    behave: Any  # (params, scale, obs[B], key, steps) -> of the behaviour policy that explores
 
 
 @lru_cache(maxsize=32)
@@ -249,7 +333,8 @@ def compiled(config: NeuralConfig, spec: Spec) -> Compiled:
         warm=jit_in_place(partial(step, config, spec, False)),
         begin=jax.jit(partial(begin, config, spec)),
         sync=jax.jit(partial(mix_target, config)),
-        particles=jax.jit(partial(particles, config, spec)),
+        smooth=jax.jit(mix_average),
+        estimates=jax.jit(partial(ascending, config, spec)),
         decide=jax.jit(partial(decide, config, spec)),
         behave=jax.jit(partial(behave, config, spec)),
     )
@@ -266,15 +351,25 @@ def jit_in_place(function: Any) -> Any:
     return jax.jit(function, donate_argnums=0, compiler_options=options if on_cpu else None)
 
 
-def particles(config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array) -> jax.Array:
-    return network_sort(loss_of(config).particles(outputs(config, spec, params, obs)))
+def ascending(
+    config: NeuralConfig, spec: Spec, params: Params, scale: Scale, obs: jax.Array
+) -> jax.Array:
+    """All that is known at observations `[B, *obs]`, in the environment's units."""
+    rows = heads(config, spec, params, obs)
+    z = network_sort(loss_of(config).particles(rows.outputs))
+    return (members(z, rows.means) if config.ensemble > 1 else z) * shown(scale)
 
 
 def decide(
-    config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array, key: jax.Array
+    config: NeuralConfig,
+    spec: Spec,
+    params: Params,
+    scale: Scale,
+    obs: jax.Array,
+    key: jax.Array,
 ) -> Decision:
     """The evaluation policy's decisions; one key serves the ties of a batch."""
-    z = particles(config, spec, params, obs)
+    z = ascending(config, spec, params, scale, obs)
     return jax.vmap(lambda z: config.evaluation.decide(z, key, assume_sorted=True))(z)
 
 
@@ -282,11 +377,12 @@ def behave(
     config: NeuralConfig,
     spec: Spec,
     params: Params,
+    scale: Scale,
     obs: jax.Array,
     key: jax.Array,
     steps: jax.Array,
 ) -> Decision:
     """As in training after `steps` steps: the behaviour policy with its exploration, row by row."""
-    z = particles(config, spec, params, obs)
+    z = ascending(config, spec, params, scale, obs)
     explore = Explore(config.behaviour, explore_rate(config, steps))  # type: ignore[arg-type]
     return jax.vmap(partial(explore.decide, assume_sorted=True))(z, jax.random.split(key, len(z)))

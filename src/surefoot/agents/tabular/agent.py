@@ -19,6 +19,7 @@ import numpy as np
 
 from surefoot.agents.base import Agent
 from surefoot.agents.saving import LAYOUT, AgentFile, check_finite
+from surefoot.agents.scale import initial_scale
 from surefoot.agents.tabular.algorithm import Table, behaviour, target_actions
 from surefoot.agents.tabular.config import TabularConfig
 from surefoot.agents.tabular.loop import COUNTS, CompiledTable, Ended, SteppedTable
@@ -56,7 +57,7 @@ class TabularAgent(Agent):
         super().__init__(env, config, seed=seed, eval_env=eval_env, **options)
         self._episodes = np.zeros((0, len(COUNTS)), np.float32)  # rows, and room for more
         self._number = 0  # of them that count
-        self._read: tuple[int, np.ndarray] | None = None  # z as of a step, on the host
+        self._read: tuple[int, np.ndarray, np.ndarray] | None = None  # as of a step, on the host
         self.mdp: TabularMDP | None = None
         key_run, key_table, _ = jax.random.split(jax.random.key(seed), 3)
         if isinstance(env, TabularMDP):
@@ -184,11 +185,14 @@ class TabularAgent(Agent):
     def _z(self) -> np.ndarray:
         """Particles `[S, A, N]` on the host, brought there once."""
         if self._read is None or self._read[0] != self.num_timesteps:
-            self._read = self.num_timesteps, np.asarray(self._learner.z)
+            z, visits = map(np.asarray, self._learner.known)
+            self._read = self.num_timesteps, z, visits
         return self._read[1]
 
-    def _particles(self, rows: np.ndarray) -> np.ndarray:
-        return self._z[rows]
+    def _estimates(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        z = self._z[rows]
+        assert self._read is not None
+        return z, np.minimum(self._read[2][rows], self.config.memory)
 
     def _masks(self, states: np.ndarray) -> np.ndarray:
         if self.mdp is None or self.mdp.mask is None:
@@ -200,7 +204,7 @@ class TabularAgent(Agent):
         key = self._tie_key if deterministic else self._draw_key()
         # The same answer every time for a state; another draw for each row where it explores.
         each = rows if deterministic else np.arange(len(rows), dtype=np.int32)
-        return _decided(policy)(self._z[rows], key, each, self._masks(rows))
+        return _decided(policy)(*self._estimates(rows), key, each, self._masks(rows))
 
     def _ties(self, row: Any) -> tuple[jax.Array, Any]:
         key = jax.random.fold_in(self._tie_key, int(row))
@@ -238,11 +242,14 @@ class TabularAgent(Agent):
         path, arrays, about = file
         agent, old = cls._built(file, env, options, "table")
         steps = count(about, "num_timesteps", path)
+        if old:
+            unit = jax.tree.map(np.asarray, initial_scale(agent.config.reward_scale))
+            arrays = arrays | named(unit, "table.scale")
         table: Table = jax.tree.map(jnp.array, from_named(agent.table, arrays, "table", path))
         if old:  # 0.1.0 wrote action 0 where it had not been
             mask = None if agent.mdp is None else agent.mdp.mask
             choose = jax.jit(target_actions, static_argnums=0)
-            best = choose(agent.config, table.z, jax.random.key(agent.seed), mask)
+            best = choose(agent.config, table.z, table.visits, jax.random.key(agent.seed), mask)
             been = table.visits.any(axis=-1)
             table = table._replace(target_action=jnp.where(been, table.target_action, best))
         if isinstance(agent._learner, SteppedTable):
@@ -299,6 +306,7 @@ class TabularAgent(Agent):
 def _as_now(config: dict[str, Any]) -> dict[str, Any]:
     """The settings of 0.1.0, where `wgf` was any proximal step and exact by default."""
     operator = config.get("potential"), config.get("transport")
+    config = config | {"reward_scale": 1.0}
     names: dict[Any, str] = {pair: name for name, pair in NAMED_LOSSES.items()}
     if config.get("loss") != "wgf":
         return config | {"potential": None, "transport": None}
@@ -325,8 +333,13 @@ def _digest(mdp: TabularMDP | None) -> str | None:
 def _decided(policy: Policy) -> Any:
     """Decisions for particles `[B, A, N]`, compiled; the ties of row b are drawn by `each[b]`."""
 
-    def decide(z: jax.Array, key: jax.Array, each: jax.Array, masks: jax.Array) -> Decision:
+    def one(z: jax.Array, n: jax.Array, key: jax.Array, mask: jax.Array) -> Decision:
+        return policy.decide(z, key, mask, n=n, assume_sorted=True)
+
+    def decide(
+        z: jax.Array, n: jax.Array, key: jax.Array, each: jax.Array, masks: jax.Array
+    ) -> Decision:
         keys = jax.vmap(partial(jax.random.fold_in, key))(each)
-        return jax.vmap(partial(policy.decide, assume_sorted=True))(z, keys, masks)
+        return jax.vmap(one)(z, n, keys, masks)
 
     return jax.jit(decide)

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from surefoot.agents.scale import Scale, initial_scale, observe, power_of_two, shown
 from surefoot.agents.tabular.config import TabularConfig
+from surefoot.core.array import pairwise_sum
 from surefoot.core.losses import quantile_huber_slope
 from surefoot.policies import Decision, Explore, Policy
 from surefoot.transport import project, proximal_step
@@ -24,6 +26,7 @@ class Table(NamedTuple):
     target_action: jax.Array  # [S] a* of line 7, renewed whenever z(s, :) changes
     memory: Memory  # the last K transitions of each pair
     visits: jax.Array  # [S, A]
+    scale: Scale  # of the rewards
 
 
 class Memory(NamedTuple):
@@ -60,12 +63,18 @@ def initial_table(
     empty = Memory(
         jnp.zeros(slots), jnp.zeros(slots), jnp.zeros(slots, jnp.int32), jnp.zeros(slots, jnp.int32)
     )
-    best = target_actions(config, z, jax.random.fold_in(key, 1), mask)
-    return Table(z, best, empty, jnp.zeros((states, actions), jnp.int32))
+    visits = jnp.zeros((states, actions), jnp.int32)
+    best = target_actions(config, z, visits, jax.random.fold_in(key, 1), mask)
+    return Table(z, best, empty, visits, initial_scale(config.reward_scale))
+
+
+def evidence(config: TabularConfig, visits: jax.Array) -> jax.Array:
+    """How many transitions an estimate rests on: those really seen, at most K."""
+    return jnp.minimum(visits, config.memory)
 
 
 def target_actions(
-    config: TabularConfig, z: jax.Array, key: jax.Array, mask: jax.Array | None
+    config: TabularConfig, z: jax.Array, visits: jax.Array, key: jax.Array, mask: jax.Array | None
 ) -> jax.Array:
     """Line 7, a* of every state: the best of the feasible actions, ties drawn state by state."""
     states, actions, _ = z.shape
@@ -74,7 +83,9 @@ def target_actions(
     assert isinstance(config.target, Policy)
     keys = jax.vmap(lambda state: jax.random.fold_in(key, state))(jnp.arange(states))
     feasible = jnp.ones((states, actions), bool) if mask is None else jnp.asarray(mask)
-    return jax.vmap(partial(config.target, assume_sorted=True))(z, keys, feasible)
+    choose = partial(config.target, assume_sorted=True)
+    n = evidence(config, visits)
+    return jax.vmap(lambda z, key, mask, n: choose(z, key, mask, n=n))(z, keys, feasible, n)
 
 
 def behaviour(config: TabularConfig) -> Policy:
@@ -88,7 +99,8 @@ def act(
 ) -> Decision:
     """Line 5, `a ~ B z(s, :)`."""
     feasible = None if mask is None else mask[state]
-    return behaviour(config).decide(table.z[state], key, feasible, assume_sorted=True)
+    n = evidence(config, table.visits[state])
+    return behaviour(config).decide(table.z[state], key, feasible, n=n, assume_sorted=True)
 
 
 def learn_and_act(
@@ -130,15 +142,24 @@ def update(
     at = step.obs_tm1, step.action_tm1
     memory, visits = _remember(table, step, active)
     rows = _targets(config, table._replace(memory=memory), at, visits[at])  # lines 7-8
-    new_z = fit(config, table.z[at], rows, visits[at])  # line 10
+    anchor_z = table.z[at]
+    if config.by_evidence:  # particles before the first visit are a start, and no observation
+        anchor_z = jnp.where(visits[at] > 1, anchor_z, rows[0])
+    scale = table.scale
+    if config.scaled:
+        scale = jax.tree.map(partial(jnp.where, active), observe(scale, step.reward_t), scale)
+        scale = scale._replace(unit=power_of_two(scale.square))
+    unit = shown(scale)
+    new_z = unit * fit(config, anchor_z / unit, rows / unit, visits[at])  # line 10
     z = table.z.at[at].set(jnp.where(active, new_z, table.z[at]))
     target_action = table.target_action
     if not config.on_policy:
         assert isinstance(config.target, Policy)
         s = step.obs_tm1
-        best = config.target(z[s], key, None if mask is None else mask[s], assume_sorted=True)
+        feasible, n = None if mask is None else mask[s], evidence(config, visits[s])
+        best = config.target(z[s], key, feasible, n=n, assume_sorted=True)
         target_action = target_action.at[s].set(best)
-    return Table(z, target_action, memory, visits)
+    return Table(z, target_action, memory, visits, scale)
 
 
 def fit(
@@ -191,6 +212,10 @@ def _targets(
     seen = Memory(*(part[at][turn] for part in table.memory))
     action = seen.next_action if config.on_policy else table.target_action[seen.next_state]
     next_z = table.z[seen.next_state, action]
+    if config.by_evidence:  # nor is their dispersion one
+        untried = table.visits[seen.next_state, action] == 0
+        middle = pairwise_sum(next_z)[:, None] / config.particles
+        next_z = jnp.where(untried[:, None], middle, next_z)
     # A product with zero is not zero when the estimate has run away: say zero instead.
     tail = jnp.where(seen.discount[:, None] > 0, seen.discount[:, None] * next_z, 0.0)
     return seen.reward[:, None] + tail

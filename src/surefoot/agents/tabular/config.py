@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from surefoot.core.names import NAMED_LOSSES, POTENTIAL_NAMES, SOLVERS, TRANSPORTS
 from surefoot.errors import InputError, at_least, unknown
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 LOSSES = (*NAMED_LOSSES, "qr", "q-learning", "sarsa")
 TARGETS = ("sample", "mixture")
+PAPER: dict[str, Any] = {"target": "greedy", "evaluation": "ssd:0.001", "reward_scale": 1.0}
+"""What the paper does (Algorithm 1) where the defaults go beyond it."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,11 @@ class TabularConfig:
     """N, particles per state and action (one for q-learning and sarsa)."""
     gamma: float = 1.0
     """Discount."""
+    reward_scale: float | None = None
+    """Of qr, wgf, wgf-debiased and proximal-qr: the unit their settings are in. None: the size of
+    the rewards seen so far, their root mean square rounded to a power of two."""
     step_size: float = 1.0
-    """h, the time step of the proximal operator."""
+    """h, the time step of the proximal operator; for the energy potential in units of return."""
     transport: str | None = None
     """Of a proximal step: `sinkhorn`, `divergence` or `exact`; None: what the loss names."""
     potential: str | None = None
@@ -47,7 +52,7 @@ class TabularConfig:
     """Where the quantile Huber loss turns from quadratic to linear (qr)."""
     behaviour: Policy | str = "ssd"
     """Gathers the data, with exploration around it."""
-    target: Policy | str = "greedy:tolerance=0"
+    target: Policy | str = "ssd"
     """Chooses a* in the target; "behaviour" learns on-policy from the action really taken."""
     evaluation: Policy | str = "ssd"
     """Acts when the agent is asked to, without exploration."""
@@ -91,6 +96,8 @@ class TabularConfig:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise InputError(f"{name} = {value}: it must be positive")
+        if self.reward_scale is not None and not 0 < self.reward_scale < math.inf:
+            raise InputError(f"reward_scale = {self.reward_scale}: it must be positive")
         for name in ("gamma", "explore"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} = {getattr(self, name)}: it must lie in [0, 1]")
@@ -116,8 +123,31 @@ class TabularConfig:
         return self.loss in ("q-learning", "sarsa")
 
     @property
+    def blind(self) -> bool:
+        """Whether the loss cannot learn dispersion from what its targets hold."""
+        bellman = self.proximal is not None and self.proximal[0] == "bellman"
+        return self.scalar or (bellman and self.targets == "sample")
+
+    @property
+    def seeing(self) -> str:
+        """What can."""
+        return "targets 'mixture' or loss 'qr'"
+
+    @property
+    def scaled(self) -> bool:
+        """Whether learning depends on a unit of the rewards that has to be found out."""
+        exact = self.proximal == ("bellman", "exact") and self.solver == "fixed_point"
+        return self.reward_scale is None and not (exact or self.scalar)
+
+    @property
     def on_policy(self) -> bool:
         return self.target == "behaviour"
+
+    @property
+    def by_evidence(self) -> bool:
+        """Whether a policy asks what the estimates rest on; the paper's rules do not."""
+        policies = (self.behaviour, self.target, self.evaluation)
+        return any(getattr(policy, "needs_evidence", False) for policy in policies)
 
     @property
     def pooled(self) -> int:

@@ -228,8 +228,9 @@ class CompiledTable:
         self.steps = steps
 
     @property
-    def z(self) -> jax.Array:
-        return self.run.table.z[0]
+    def known(self) -> tuple[jax.Array, jax.Array]:
+        """Particles `[S, A, N]`, and how often each pair was visited."""
+        return self.run.table.z[0], self.run.table.visits[0]
 
     def advance(self, steps: int) -> list[Ended]:
         """That many steps, and the episodes that ended in them."""
@@ -292,8 +293,9 @@ class SteppedTable:
         self.begin(number)
 
     @property
-    def z(self) -> jax.Array:
-        return self.table.z
+    def known(self) -> tuple[jax.Array, jax.Array]:
+        """Particles `[S, A, N]`, and how often each pair was visited."""
+        return self.table.z, self.table.visits
 
     def advance(self, steps: int) -> list[Ended]:
         """Up to that many steps, fewer if the episode ends.

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from surefoot.agents.tabular.algorithm import Transition
-from surefoot.agents.tabular.config import TabularConfig
+from surefoot.agents.tabular.config import PAPER, TabularConfig
 from surefoot.agents.tabular.loop import COUNTS, Measure, train_trials
 from surefoot.envs import ACTION_NAMES, CliffGrid, greedy_path, risky_cliff
 from surefoot.envs.finite import TabularMDP
@@ -131,6 +131,7 @@ class RiskyCliffConfig:
             horizon=self.horizon,
             initial_std=self.initial_std,
             behaviour=replace(policy_named(cell.policy), tolerance=cell.tolerance),
+            **PAPER,
         )
         return replace(shared, **LOSSES[cell.loss])
 

@@ -1,0 +1,62 @@
+"""How well a network's means are known: a bootstrapped ensemble of means on one trunk.
+
+Beside the particles of every action the last layer has `E` estimates of its mean. Each learns from
+its own resample of the replay, so that their spread is the error of a mean, not the jitter of
+gradient steps (evidence note E4: members on the same data underestimate it fourfold). A resample
+is a weight per transition, Poisson(1), the number of times it would be drawn; it is a hash of the
+transition's number, so that nothing is stored.
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from surefoot.core.evidence import from_ensemble, student
+from surefoot.core.sorting import network_sort
+from surefoot.policies import SSD, Policy
+
+# Poisson(1), from 0 times upwards; beyond 8 there is less than a 24-bit number can tell.
+_UP_TO = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(9)]).astype(np.float32)
+
+
+def resample(numbers: jax.Array, members: int) -> jax.Array:
+    """How often each member draws the transitions with these numbers: `[B, E]`, one on average."""
+    member = jnp.arange(members, dtype=jnp.uint32) * jnp.uint32(0x85EBCA6B)
+    word = numbers.astype(jnp.uint32)[:, None] * jnp.uint32(0x9E3779B9) ^ member[None, :]
+    word = (word ^ (word >> 16)) * jnp.uint32(0x7FEB352D)
+    word = (word ^ (word >> 15)) * jnp.uint32(0x846CA68B)
+    unit = ((word ^ (word >> 16)) >> 8).astype(jnp.float32) * 2.0**-24
+    return sum((unit >= edge).astype(jnp.float32) for edge in _UP_TO)
+
+
+def members(z: jax.Array, means: jax.Array) -> jax.Array:
+    """Particles `z[B, A, N]` as an ensemble `[B, E, A, N]`, about `z`, by its `means[B, E, A]`."""
+    shift = means - jnp.mean(means, axis=1, keepdims=True)
+    return z[:, None] + shift[..., None]
+
+
+def surest_of_tied(
+    policy: Policy, z: jax.Array, means: jax.Array, key: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """For a target: of the actions that are worth the same by `means[B, E, A]` the surest `[B]`,
+    and the equal shares `[B, A]` of all of them.
+
+    The distribution that is bootstrapped is the surest action's, the mean is the average of all
+    that are tied. The largest of several noisy means that are worth the same is too large by their
+    noise, and that draws a greedy target to risk.
+    """
+    assert isinstance(policy, SSD)
+
+    def one(z: jax.Array, means: jax.Array) -> tuple[jax.Array, jax.Array]:
+        middle = jnp.mean(means, axis=0)
+        best = jnp.argmax(middle)
+        error, freedom = from_ensemble(means[..., None], best)
+        tied = middle[best] - middle <= student(policy.standard_errors, freedom) * error
+        tied = tied | (jnp.arange(len(middle)) == best)  # compiled, its gap may round above zero
+        return policy.surest(z, tied, key), tied / jnp.sum(tied)
+
+    return jax.vmap(one)(network_sort(z), means)

@@ -1,0 +1,137 @@
+"""How sure an estimate is: standard errors of means and of `F^-2`, from counts or an ensemble.
+
+Particles say what the return may be, not how well that is known. Two kinds of evidence say it:
+
+- counts: `n` observations stand behind an action's particles. The influence function of `F^-2` at
+  level tau is that of `-E (q_tau - Z)^+`, so its variance is `Var[(q_tau - Z)^+] / n`: nothing at
+  tau = 0, the variance of the mean at tau = 1;
+- an ensemble `[E, A, N]` of estimates, each from a resample of the data: its spread.
+
+Standard errors from few observations are themselves uncertain. `student` says how many of them
+make up for it: the quantile of Student's distribution at the level of `c` normal deviations.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import ndtr, stdtrit
+
+from surefoot.core import array
+from surefoot.core.array import Array, pairwise_sum
+from surefoot.core.particles import sort_particles
+from surefoot.errors import InputError
+
+MOST = 128  # degrees of freedom told apart; beyond, Student's quantile is within 2 % of c at c = 3
+
+
+def curve_error(z: Array, n: Array | int, *, centred: bool = False) -> Array:
+    """Standard error of `F^-2` at the levels i / N, for particles `z[..., N]` that rest on `n`.
+
+    With `centred` that of `F^-2(tau) - tau * mean`, the curve that says which of two returns of
+    equal mean is surer. Infinite for fewer than two observations: one shows no dispersion.
+    """
+    xp, s = sort_particles(z)
+    z = s.z
+    size = z.shape[-1]
+    z = z - xp.mean(z, axis=-1, keepdims=True)
+    part, squares = array.cumsum(xp, z), array.cumsum(xp, z * z)
+    rank = xp.arange(1, size + 1, dtype=z.dtype)
+    rank = xp.reshape(rank, (1,) * (z.ndim - 1) + (size,))
+    first = (rank * z - part) / size  # E (q - Z)^+ with q the i-th particle
+    second = (rank * z * z - 2 * z * part + squares) / size
+    spread = second - first * first
+    if centred:  # (q - Z)^+ + tau Z: its covariance with Z needs E (q - Z)^+ Z only, as E Z = 0
+        tau = rank / size
+        spread = (
+            spread + 2 * tau * (z * part - squares) / size + tau * tau * squares[..., -1:] / size
+        )
+    n = xp.asarray(n, dtype=z.dtype)[..., None]
+    known = n > 1
+    error = xp.sqrt(xp.clip(spread, 0.0, None) / xp.where(known, n - 1, xp.ones_like(n)))
+    return xp.where(known, error, xp.full_like(error, xp.inf))
+
+
+class Evidence(NamedTuple):
+    """What is known of the differences between means."""
+
+    error: jax.Array  # [A] standard error of the gap to the best mean; infinite if unknown
+    freedom: jax.Array  # [A] its degrees of freedom
+
+
+def from_counts(z: jax.Array, n: jax.Array, best: jax.Array) -> Evidence:
+    """From particles `z[A, N]` that rest on `n[A]` observations; Welch's degrees of freedom."""
+    known = n > 1
+    others = jnp.where(known, n - 1, 1).astype(z.dtype)
+    middle = z - array.divide(pairwise_sum(z), z.shape[-1])[:, None]
+    middle, unit = _in_units(middle)
+    square = array.divide(_sum_of_squares(middle), z.shape[-1]) / others
+    # In the larger unit of each pair: a third action plays no part.
+    larger = jnp.maximum(unit, unit[best])
+    own, other = (x / jnp.where(larger > 0, larger, 1.0) for x in (unit, unit[best]))
+    share, share_best = square * (own * own), square[best] * (other * other)
+    both = share + share_best
+    wear = share * share / others + share_best * share_best / others[best]
+    freedom = jnp.where(both > 0, both * both / wear, MOST)
+    fewest = jnp.minimum(others, others[best])  # rounding must not go below it
+    known = known & known[best]
+    freedom = jnp.where(known, jnp.maximum(freedom, fewest), 1.0)
+    return Evidence(jnp.where(known, larger * jnp.sqrt(both), jnp.inf), freedom)
+
+
+def from_ensemble(z: jax.Array, best: jax.Array) -> Evidence:
+    """From `z[E, A, N]`, one estimate for each resample of the data."""
+    members, actions, size = z.shape
+    if members < 2:
+        return Evidence(jnp.full(actions, jnp.inf, z.dtype), jnp.ones(actions, z.dtype))
+    means = array.divide(pairwise_sum(z), size).T  # [A, E]
+    gap = means[best][None] - means
+    gap = gap - array.divide(pairwise_sum(gap), members)[:, None]
+    gap, unit = _in_units(gap)
+    error = unit * jnp.sqrt(array.divide(_sum_of_squares(gap), members - 1))
+    return Evidence(error, jnp.full(actions, members - 1, z.dtype))
+
+
+def _in_units(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Rows of `x` in units of a power of two near their largest entry (0 for rows of zeros), so
+    that squares neither vanish nor overflow. Such a division is exact: rewards of another scale
+    change no bit of the answer."""
+    largest = jnp.max(jnp.where(jnp.isfinite(x), jnp.abs(x), 0.0), axis=-1)
+    power = jnp.ldexp(jnp.ones((), x.dtype), jnp.frexp(largest)[1] - 1)
+    unit = jnp.where(largest > 0, power, 0.0)
+    return x / jnp.where(unit > 0, unit, 1.0)[:, None], unit
+
+
+def _sum_of_squares(x: jax.Array) -> jax.Array:
+    # The barrier keeps the squares out of fused multiply-adds, which a batch could change.
+    return pairwise_sum(jax.lax.optimization_barrier(x * x))
+
+
+def student(deviations: float, freedom: jax.Array) -> jax.Array:
+    """Standard errors that stand for `deviations` of a normal, at these degrees of freedom."""
+    table = jnp.asarray(_quantiles(deviations), freedom.dtype)
+    return table[jnp.clip(freedom.astype(jnp.int32), 1, MOST) - 1]
+
+
+@lru_cache(maxsize=32)
+def _quantiles(deviations: float) -> np.ndarray:
+    return stdtrit(np.arange(1, MOST + 1), ndtr(deviations))
+
+
+def average(z: jax.Array) -> jax.Array:
+    """The ensemble `[E, A, N]`, ascending, as one estimate: the mean of its quantile functions."""
+    return array.divide(pairwise_sum(jnp.moveaxis(z, 0, -1)), z.shape[0])
+
+
+def check_counts(n: Array, actions: int) -> None:
+    """One whole number per action, none negative."""
+    if tuple(n.shape) != (actions,):
+        raise InputError(
+            f"n has shape {tuple(n.shape)}: it takes one count for each of {actions} actions"
+        )
+    if not array.is_traced(n) and bool((np.asarray(n) < 0).any()):
+        raise InputError(f"n = {np.asarray(n).tolist()}: counts must not be negative")
