@@ -55,7 +55,7 @@ torch: .venv/.synced ## the CPU build of torch, beside the lock
 	  .tools/bin/pip --python $(BIN)/python install -q --disable-pip-version-check torch==2.13.0; }
 
 peers: .venv/.synced ## libraries that tests compare with or adapt to, beside the lock's default set
-	@echo "== installing peers (sb3-contrib, tianshou, ray, wandb, pysdtest, pot, skfolio, mkdocs)"
+	@echo "== installing peers (sb3-contrib, tianshou, ray, wandb, arch, pot, skfolio, mkdocs)"
 	@$(UV) sync --quiet --locked --inexact $(EXTRAS) --extra bench --extra sb3 \
 	  --extra tianshou --extra ray --extra wandb --extra docs --extra browser --extra data
 
@@ -73,7 +73,7 @@ browser: ## Chromium and its driver (Debian's), with which tests open and click 
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null; }
 
 bench: .venv/.synced ## side-by-side benchmarks
-	@$(MAKE) --no-print-directory torch peers
+	@$(MAKE) --no-print-directory torch peers oracles
 	@$(BIN)/python -c "import geomloss" 2>/dev/null || \
 	  .tools/bin/pip --python $(BIN)/python install -q --no-deps geomloss==0.3.1
 	@$(BIN)/python -m benchmarks

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import oracle
 
 from surefoot.comparison import (
     almost_dominance,
@@ -25,23 +21,7 @@ from surefoot.comparison.stepdown import step_down
 from surefoot.core.stats import holm
 from surefoot.errors import InputError
 
-ORACLES = Path(__file__).parents[2] / ".oracles" / "bin" / "python"
 samples = st.lists(st.integers(-20, 20).map(lambda v: v / 4), min_size=4, max_size=12).map(np.array)
-
-
-def oracle(code: str, **arrays: np.ndarray) -> object:
-    """What a package of the side environment says."""
-    python = Path(os.environ.get("SUREFOOT_ORACLES", ORACLES))
-    if not python.exists():
-        pytest.skip("GPL packages are in a side environment: make oracles")
-    given = json.dumps({name: array.tolist() for name, array in arrays.items()})
-    start = "import json, sys, numpy as np\nfor k, v in json.load(sys.stdin).items():"
-    start += " globals()[k] = np.array(v)\n"
-    done = subprocess.run(
-        [python, "-W", "ignore", "-c", start + code], input=given, capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def by_method(tests: tuple, method: str) -> list[float]:

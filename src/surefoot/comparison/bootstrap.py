@@ -194,15 +194,13 @@ def run_pair(
 
 def pair_draws(n: int, m: int, lengths: tuple[int, int], settings: TestSettings) -> Draws:
     """Rows that belong together are drawn together, in the longer of the two blocks."""
-    options: dict[str, Any] = {
-        "resamples": settings.resamples, "seed": settings.seed, "blocks": settings.blocks
-    }  # fmt: skip
+    resamples, seed, blocks = settings.resamples, settings.seed, settings.blocks
     if settings.paired:
-        one = Resampling(n, length=max(lengths), **options)
+        one = Resampling(n, resamples, seed, 0, max(lengths), blocks)
         return one, one
     return (
-        Resampling(n, length=lengths[0], **options),
-        Resampling(m, length=lengths[1], stream=1, **options),
+        Resampling(n, resamples, seed, 0, lengths[0], blocks),
+        Resampling(m, resamples, seed, 1, lengths[1], blocks),
     )
 
 

@@ -56,7 +56,7 @@ class Resampling:
         n = self.n
         if self.length <= 1:
             drawn = starts.integers(n, size=(rows, n), dtype=np.int32)
-            return _count(drawn.ravel() + np.repeat(np.arange(rows) * n, n), rows, n)
+            return _count(np.repeat(np.arange(rows) * n, n) + drawn.ravel(), rows, n)
         if self.blocks == "circular":
             begin = np.arange(0, n, self.length)
             row, begin = np.repeat(np.arange(rows), len(begin)), np.tile(begin, rows)
@@ -101,7 +101,7 @@ class WeightStore:
 
 
 def _cover(
-    row: NDArray[np.intp], start: NDArray[np.int32], stop: NDArray[Any], rows: int, n: int
+    row: NDArray[Any], start: NDArray[Any], stop: NDArray[Any], rows: int, n: int
 ) -> NDArray[np.int64]:
     """How many of the stretches `start, ..., stop - 1` (modulo n) of its row cover each place."""
     around = stop > n

@@ -58,8 +58,8 @@ def joint_suprema(table: Columns, length: int, settings: TestSettings) -> tuple[
     draws = pair_draws(n, n, (length, length), settings)
     weights = next(draws[0].chunks(settings.resamples))
     pairs: list[tuple[str, str]] = []
-    observed: tuple[list[Any], ...] = ([], [])
-    resampled: tuple[list[Any], ...] = ([], [])
+    observed: tuple[list[float], list[float]] = ([], [])
+    resampled: tuple[list[Array], list[Array]] = ([], [])
     for a, b in combinations(table, 2):
         pair = Pair(table[a], table[b], 0.05)
         wide = stretch_of(draws), 1.0

@@ -1,0 +1,91 @@
+"""One comparison of a large table on all cores: `python -m benchmarks.large_tables COLUMNS ROWS`.
+
+Prints seconds of the clock, CPU seconds and the memory of all processes together. With `--growth`
+it times growing tables instead, one process, and draws how the CPU time grows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+from functools import partial
+
+import numpy as np
+
+from benchmarks.harness import ROOT
+from surefoot.comparison import compare
+from surefoot.training.engines import run_jobs
+
+GROWTH = {
+    "rows": [(4, n, 1000) for n in (250, 1000, 4000, 16_000, 64_000)],
+    "columns": [(k, 1000, 1000) for k in (2, 4, 8, 16, 32)],
+    "resamples": [(4, 2000, b) for b in (250, 500, 1000, 2000, 4000)],
+}
+
+
+def table(columns: int, rows: int) -> dict[str, np.ndarray]:
+    """A common factor, means and deviations of their own."""
+    rng = np.random.default_rng(0)
+    market = rng.normal(size=rows)
+    return {
+        f"c{i}": 0.5 * market + rng.normal(0.05 * rng.random(), 0.5 + rng.random(), rows)
+        for i in range(columns)
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("columns", type=int, nargs="?")
+    parser.add_argument("rows", type=int, nargs="?")
+    parser.add_argument("--growth", action="store_true")
+    options = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):  # the harness has this process on one core
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    if options.growth:
+        return growth()
+    workers = min(2, os.cpu_count() or 1)
+    start, before = time.perf_counter(), cpu()
+    spread = partial(run_jobs, engine="local", workers=workers)
+    result = compare(table(options.columns, options.rows), spread=spread, progress=True)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak += workers * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    print(json.dumps({"seconds": seconds, "cpu": cpu() - before, "gigabytes": peak / 2**20,
+                      "workers": workers, "verdicts": len(result.verdicts)}))  # fmt: skip
+    return 0
+
+
+def cpu() -> float:
+    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(sum(resource.getrusage(one)[:2]) for one in who)
+
+
+def growth() -> int:
+    from surefoot.plots.figures import label, new_figure, render
+
+    compare(table(2, 100))
+    figure, axes = new_figure(1, len(GROWTH), size=(11, 3.6))
+    for ax, (name, sizes) in zip(axes[0], GROWTH.items(), strict=True):
+        points = []
+        for columns, rows, resamples in sizes:
+            data, start = table(columns, rows), time.process_time()
+            compare(data, resamples=resamples)
+            points.append(time.process_time() - start)
+        grown = [size[("columns", "rows", "resamples").index(name)] for size in sizes]
+        ax.loglog(grown, points, "o-")
+        columns, rows, resamples = sizes[-1]
+        fixed = {"columns": columns, "rows": rows, "resamples": resamples}
+        others = ", ".join(f"{fixed[key]:,} {key}" for key in fixed if key != name)
+        label(ax, others, name, "CPU seconds of compare")
+        print(name, dict(zip(grown, np.round(points, 3).tolist(), strict=True)), flush=True)
+    _, svg = render(figure)
+    (ROOT / "docs" / "assets" / "compare-growth.svg").write_bytes(svg)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
