@@ -153,12 +153,13 @@ class NeuralAgent(Agent):
         return (array[None] if single else array), single
 
     def _estimates(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        return np.array(self._calls.estimates(*acting(self._learner.state), rows)), None
+        known = acting(self.config, self._learner.state)
+        return np.array(self._calls.estimates(*known, rows)), None
 
     def _decide(self, rows: np.ndarray, deterministic: bool) -> Decision:
         state = self._learner.state
         if deterministic:
-            return self._calls.decide(*acting(state), rows, self._tie_key)
+            return self._calls.decide(*acting(self.config, state), rows, self._tie_key)
         known, steps = (state.carry.params, state.carry.scale), np.int32(self.num_timesteps)
         return self._calls.behave(*known, rows, self._draw_key(), steps)
 
@@ -171,7 +172,7 @@ class NeuralAgent(Agent):
         at_least(1, episodes=episodes)
         key = jax.random.key(self.seed + 10_000 if seed is None else seed)
         run = compiled_rollouts(self.config, self.spec, self.pure, episodes)
-        return np.asarray(run(*acting(self._learner.state), key), np.float64)
+        return np.asarray(run(*acting(self.config, self._learner.state), key), np.float64)
 
     # --- files ---------------------------------------------------------------------------
 
