@@ -163,12 +163,25 @@ def __dir__() -> list[str]:
 
 
 def _register() -> None:
-    """Make the two cliffs known to `gymnasium.make`; calling it again changes nothing."""
-    for name in ("CliffWalk", "RiskyCliff"):
+    """Make our environments known to `gymnasium.make`; calling it again changes nothing."""
+    entries: dict[str, tuple[str, str | None]] = {
+        "CliffWalk": ("CliffWalkEnv", None),
+        "RiskyCliff": ("RiskyCliffEnv", None),
+        "Insurance": ("RiskTaskEnv", "insurance"),
+        "TwoSuppliers": ("RiskTaskEnv", "two-suppliers"),
+        "Maintenance": ("RiskTaskEnv", "maintenance"),
+        "ManyEquals": ("RiskTaskEnv", "many-equals"),
+        "Portfolio": ("RiskTaskEnv", "portfolio"),
+    }
+    for name, (kind, task) in entries.items():
         env_id = f"surefoot/{name}-v0"
         if env_id not in gymnasium.registry:
-            entry_point = f"surefoot.envs.environments:{name}Env"
-            gymnasium.register(env_id, entry_point=entry_point, max_episode_steps=500)
+            gymnasium.register(
+                env_id,
+                entry_point=f"surefoot.envs.environments:{kind}",
+                max_episode_steps=500,
+                kwargs={} if task is None else {"task": task},
+            )
 
 
 _register()
