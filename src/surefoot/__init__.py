@@ -164,23 +164,27 @@ def __dir__() -> list[str]:
 
 def _register() -> None:
     """Make our environments known to `gymnasium.make`; calling it again changes nothing."""
-    entries: dict[str, tuple[str, str | None]] = {
-        "CliffWalk": ("CliffWalkEnv", None),
-        "RiskyCliff": ("RiskyCliffEnv", None),
-        "Insurance": ("RiskTaskEnv", "insurance"),
-        "TwoSuppliers": ("RiskTaskEnv", "two-suppliers"),
-        "Maintenance": ("RiskTaskEnv", "maintenance"),
-        "ManyEquals": ("RiskTaskEnv", "many-equals"),
-        "Portfolio": ("RiskTaskEnv", "portfolio"),
+    finite, pure = "environments:RiskTaskEnv", "noisy:PureGymEnv"
+    entries = {
+        "CliffWalk": ("environments:CliffWalkEnv", ""),
+        "RiskyCliff": ("environments:RiskyCliffEnv", ""),
+        "Insurance": (finite, "insurance"),
+        "TwoSuppliers": (finite, "two-suppliers"),
+        "Maintenance": (finite, "maintenance"),
+        "ManyEquals": (finite, "many-equals"),
+        "Portfolio": (finite, "portfolio"),
+        "TwoRoads": (pure, "two-roads"),
+        "NoisyCartPole": (pure, "noisy-cartpole"),
+        "MeanReversion": (pure, "mean-reversion"),
     }
     for name, (kind, task) in entries.items():
         env_id = f"surefoot/{name}-v0"
         if env_id not in gymnasium.registry:
             gymnasium.register(
                 env_id,
-                entry_point=f"surefoot.envs.environments:{kind}",
-                max_episode_steps=500,
-                kwargs={} if task is None else {"task": task},
+                entry_point=f"surefoot.envs.{kind}",
+                max_episode_steps=None if kind == pure else 500,  # these count for themselves
+                kwargs={"task": task} if task else {},
             )
 
 
