@@ -160,7 +160,9 @@ class Agent(Saved):
         mode: Mode = "auto" if progress else "silent"
         name = f"{self.env_name}, {self.config.loss}, seed {self.seed}"
         try:
-            with show_progress(total_timesteps, name, "steps", mode=mode) as bar, session:
+            before = self.num_timesteps  # a resumed run's bar starts where it was
+            shown = show_progress(before + total_timesteps, name, "steps", start=before, mode=mode)
+            with shown as bar, session:
                 self._learn(total_timesteps, looks, policy.retries, session, bar)
         finally:
             self._book = None

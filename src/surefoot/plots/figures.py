@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from surefoot.errors import InputError
+from surefoot.errors import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -144,8 +144,7 @@ def save_figure(figure: Figure, run: FigureStore, name: str) -> Path:
 
 
 def matplotlib() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise InputError("figures need matplotlib: install surefoot[report]") from None
+    require("a figure", "report", "matplotlib")
+    import matplotlib
+
     return matplotlib
