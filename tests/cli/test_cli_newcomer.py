@@ -126,7 +126,8 @@ def test_the_help_of_train_is_grouped(capsys):
     places = [said.index(f" {title} options ") for title in
               ("policy", "distribution", "learning", "proximal-loss", "logging")]  # fmt: skip
     assert places == sorted(places)
-    assert places[-2] < said.index("--eval-every") and said.index("--seed") < places[0]
+    assert places[-2] < said.index("--eval-every")
+    assert said.index("--seed") < places[0]
 
 
 def test_the_bar_of_a_resumed_run_starts_where_it_was(capsys):

@@ -137,10 +137,11 @@ def default_out(training: Any) -> Path:
 
 def _check_hooks(options: Any) -> None:
     """What is not installed is said before anything is made."""
-    if options.tensorboard and not find_spec("tensorboardX"):
-        if not (find_spec("torch") and find_spec("tensorboard")):
-            raise InputError("--tensorboard needs tensorboardX, or torch with tensorboard: "
-                             "pip install tensorboardX")  # fmt: skip
+    writer = find_spec("tensorboardX") or (find_spec("torch") and find_spec("tensorboard"))
+    if options.tensorboard and not writer:
+        raise InputError(
+            "--tensorboard needs tensorboardX, or torch with tensorboard: pip install tensorboardX"
+        )
     if options.wandb is not None:
         require("--wandb", "wandb", "wandb")
 
