@@ -88,17 +88,14 @@ def show(evaluated: tuple[Evaluated, ...], options: EvaluateOptions) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from surefoot.training.evaluation import CVAR_LEVELS
+    from surefoot.training.evaluation import COLUMNS
 
-    tails = [f"CVaR {level:g}" for level in CVAR_LEVELS]
     title = f"{options.episodes} episodes each, 95 % intervals"
     table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("policy", "mean return", "deviation", *tails, "steps"):
+    for column in COLUMNS:
         table.add_column(column)
     for one in evaluated:
-        cells = [str(one.cvar(level, options.seed)) for level in CVAR_LEVELS]
-        steps = f"{one.lengths.mean():.4g}"
-        table.add_row(one.policy, str(one.mean), f"{one.deviation:.4g}", *cells, steps)
+        table.add_row(*one.row(options.seed))
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(table)
     for one in evaluated:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import jax
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.adapters import Actor, act
+from surefoot.core.markup import html_table
 from surefoot.core.particles import cvar
 from surefoot.core.stats import Interval, mean_interval
 from surefoot.envs import TabularEnv
@@ -22,9 +23,14 @@ from surefoot.errors import InputError, RunError, at_least
 from surefoot.policies import SSD, DecidedBy, Decision, Greedy, policy_named
 from surefoot.runs.progress import Bar, progress
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 LANES = 16  # environments stepped side by side, so that one compiled call decides for all
 LONGEST = 100_000  # steps of an episode in an environment that sets no limit
 CVAR_LEVELS = (0.05, 0.25)
+TAILS = tuple(f"CVaR {level:g}" for level in CVAR_LEVELS)
+COLUMNS = ("policy", "mean return", "deviation", *TAILS, "steps")
 RESAMPLES = 1000
 ROUNDING = 1e-5  # of a lead in float32
 
@@ -57,6 +63,22 @@ class Evaluated:
         drawn = np.random.default_rng(seed).integers(n, size=(RESAMPLES, n))
         low, high = np.quantile(np.asarray(cvar(self.returns[drawn], level)), [0.025, 0.975])
         return Interval(float(cvar(self.returns, level)), float(low), float(high), n)
+
+    def row(self, seed: int = 0) -> tuple[str, ...]:
+        """Its numbers as text, under `COLUMNS`."""
+        tails = [str(self.cvar(level, seed)) for level in CVAR_LEVELS]
+        steps = f"{self.lengths.mean():.4g}"
+        return (self.policy, str(self.mean), f"{self.deviation:.4g}", *tails, steps)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return html_table(COLUMNS, [self.row()])
+
+    def figure(self) -> Figure:
+        """A matplotlib figure of the returns: distribution, lower tail, dispersion."""
+        from surefoot.plots import draw_comparison
+
+        return draw_comparison({self.policy: self.returns})
 
 
 def evaluate(
