@@ -49,6 +49,7 @@ def test_an_explanation_shows_its_words_and_numbers_and_draws_itself():
     assert made.words[0] in shown.text
     assert "font-weight:600" in made._repr_html_().split("<b>")[0]
     assert made.figure().axes[0].get_title() == "Return distribution"
+    assert made.figure()._repr_png_().startswith(b"\x89PNG")
     lines = str(made).splitlines()
     assert lines[-3].startswith("-> <b>sure           5           1")
 
