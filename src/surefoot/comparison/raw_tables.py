@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.errors import InputError
+from surefoot.errors import InputError, visible
 from surefoot.runs.tables import read_parquet
 
 _SHAPES = "pass a dict of columns, a table or an array [rows, columns]"
@@ -98,7 +98,7 @@ def one_line(labels: Iterable[object], where: str) -> list[str]:
     """Labels as text of one line, all different: they stand in tables and messages."""
     names: list[str] = []
     for label in labels:
-        name = " ".join(str(label).split())
+        name = visible(" ".join(str(label).split()))
         if name in names:
             first, second = names.index(name) + 1, len(names) + 1
             raise InputError(f"{where}: columns {first} and {second} are both named {name!r}")

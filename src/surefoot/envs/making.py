@@ -8,15 +8,17 @@ from typing import Any, Literal
 
 import gymnasium as gym
 
-from surefoot.errors import InputError
+from surefoot.errors import InputError, SurefootError
 
 
 def made_env(env_id: str, **options: Any) -> gym.Env[Any, Any]:
     """`gymnasium.make`, where a failure is an error of one line."""
     try:
         return gym.make(env_id, **options)
-    except Exception as error:  # an environment of the user's own can raise anything
-        known = isinstance(error, gym.error.Error | ImportError)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # an environment of the user's own can raise anything
+        known = isinstance(error, gym.error.Error | ImportError | SurefootError)
         text = f"{'' if known else f'{type(error).__name__}: '}{' '.join(str(error).split())}"
         raise InputError(f"environment {env_id!r}: {text}") from error
 

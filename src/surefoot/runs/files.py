@@ -297,7 +297,10 @@ def json_bytes(value: Any, *, where: str = "value") -> bytes:
     """Strict JSON, keys sorted, one trailing newline: equal content makes equal bytes."""
     content = plain(value, where=where)
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return (text + "\n").encode()
+    try:
+        return (text + "\n").encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{where} holds text that is no Unicode ({error})") from None
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:

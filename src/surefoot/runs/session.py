@@ -209,6 +209,19 @@ def stopping() -> Iterator[Stop]:
         raise KeyboardInterrupt
 
 
+@contextmanager
+def resumable(place: object) -> Iterator[None]:
+    """Ctrl-C within the block says how to go on: what is finished is on disk already."""
+    try:
+        yield
+    except Interrupted:
+        raise
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted; what is finished is in {place}; go on with the same command", place
+        ) from None
+
+
 def asked() -> Stop | None:
     """The wish to stop, if there is one that has not been met yet."""
     return _STOP if _STOP is not None and _STOP.asked is not None else None

@@ -26,6 +26,7 @@ from surefoot.agents.neural.loop import (
     acting,
     compiled_rollouts,
     fresh_state,
+    size_of,
     state_shapes,
     to_device,
 )
@@ -36,7 +37,7 @@ from surefoot.agents.saving import LAYOUT, AgentFile, check_finite
 from surefoot.agents.scale import initial_scale
 from surefoot.envs.classic import ENVIRONMENTS, EnvState, PureEnv, pure_env_named
 from surefoot.envs.faults import Fault, TrainingEnv, refuse_masks
-from surefoot.errors import InputError, at_least
+from surefoot.errors import InputError, at_least, must_fit
 from surefoot.policies import Decision
 from surefoot.runs.format import count, from_named, named
 from surefoot.runs.logs import Finished
@@ -93,6 +94,7 @@ class NeuralAgent(Agent):
         self._calls = compiled_calls(self.config, self.spec)
         self._before_loading = 0
         self._learner: SteppedNetwork | CompiledNetwork
+        must_fit(size_of(self.config, self.spec), "the network with its replay")
         state = fresh_state(self.config, self.spec, seed)
         if self.pure is not None:
             self._learner = CompiledNetwork(self.config, self.spec, self.pure, state)

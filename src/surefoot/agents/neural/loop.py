@@ -6,6 +6,7 @@ environment. A run is one tree of arrays, `RunState`: what a checkpoint has to h
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -80,6 +81,15 @@ def fresh_state(config: NeuralConfig, spec: Spec, seed: int) -> RunState:
         key=jax.random.key_data(key_run),
         **_host_fields(spec),
     )
+
+
+def size_of(config: NeuralConfig, spec: Spec) -> int:
+    """About how many numbers a run has: five for each parameter (Adam has two), and the replay."""
+    seen = spec.categories or spec.obs_size
+    outputs = spec.num_actions * (config.particles + config.ensemble)
+    widths = (seen, *config.hidden, outputs)
+    parameters = sum(a * b for a, b in itertools.pairwise(widths))
+    return 5 * parameters + config.replay_size * (2 * spec.obs_size + 3)
 
 
 def state_shapes(config: NeuralConfig, spec: Spec) -> RunState:

@@ -17,6 +17,7 @@ from surefoot.errors import Interrupted, RunError
 from surefoot.runs.directory import RunDir
 from surefoot.runs.files import atomic_write, json_bytes
 from surefoot.runs.progress import Mode, progress
+from surefoot.runs.session import resumable
 from surefoot.training.engines import RETRIES, check_engine
 from surefoot.training.engines.board import CounterPlace, counter
 from surefoot.training.sweep.spec import Sweep, words
@@ -66,16 +67,17 @@ def run_sweep(
     directory = RunDir.create(
         out, {"sweep": "see sweep.toml"}, kind="sweep", seeds=list(sweep.seeds), existing="resume"
     )
-    directory.reopen()  # the table that is there may be of another grid
-    atomic_write(directory.file("sweep.toml"), sweep.to_toml().encode())
-    store = ResultStore(directory.path)
-    missing = [t for t in trainings.values() if store.get(t) is None]
-    if keep_failed:
-        missing = [t for t in missing if store.get_failure(t) is None]
-    where = {"engine": engine, "workers": workers, "address": address, "retries": retries}
-    total = sum(t.steps for t in trainings.values())
-    _run_missing(store, names, missing, total, mode, where)
-    return _finish(directory, store, cells, names, len(missing))
+    with resumable(out):
+        directory.reopen()  # the table that is there may be of another grid
+        atomic_write(directory.file("sweep.toml"), sweep.to_toml().encode())
+        store = ResultStore(directory.path)
+        missing = [t for t in trainings.values() if store.get(t) is None]
+        if keep_failed:
+            missing = [t for t in missing if store.get_failure(t) is None]
+        where = {"engine": engine, "workers": workers, "address": address, "retries": retries}
+        total = sum(t.steps for t in trainings.values())
+        _run_missing(store, names, missing, total, mode, where)
+        return _finish(directory, store, cells, names, len(missing))
 
 
 def _run_missing(
