@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import Any
 
 MOST = 2**53  # counts are exact up to here, in JSON and in JavaScript too
@@ -92,3 +93,10 @@ def markdown_text(text: str) -> str:
     for mark in "\\|<*_`":
         text = text.replace(mark, "\\" + mark)
     return text.replace("](", "]\\(")
+
+
+def require(what: str, extra: str, *modules: str) -> None:
+    """Say at once what has to be installed for `what`, before anything is computed for it."""
+    missing = [module for module in modules if find_spec(module) is None]
+    if missing:
+        raise InputError(f"{what} needs {' and '.join(missing)}: pip install 'surefoot[{extra}]'")
