@@ -360,8 +360,8 @@ def test_of_few_values_a_bootstrap_interval_is_too_narrow():
     """The figures in its description: 5 normal values 84 %, 10 values 90 %."""
     rng = np.random.default_rng(0)
     for n, share in ((5, 0.84), (10, 0.90)):
-        held = [i.low <= 0 <= i.high for i in
-                (bootstrap_interval(rng.normal(size=n), resamples=300) for _ in range(1500))]  # fmt: skip
+        made = [bootstrap_interval(rng.normal(size=n), resamples=300) for _ in range(1500)]
+        held = [each.low <= 0 <= each.high for each in made]
         assert np.mean(held) == pytest.approx(share, abs=0.025)
 
 

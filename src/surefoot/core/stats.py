@@ -142,8 +142,10 @@ def bootstrap_interval(
     """
     values = _values(x, "x", at_least=2)
     _check_level(level)
-    drawn = _weights(len(values), resamples, np.random.default_rng(seed)) @ values
-    return _percentiles(values.mean(axis=0), drawn, len(values), level)
+    counts = _counts(len(values), resamples, np.random.default_rng(seed))
+    first = values[:1]  # shifted by it, constant values stay exact
+    drawn = first[0] + counts @ (values - first) / len(values)
+    return _percentiles(_moments(values, 0)[0], drawn, len(values), level)
 
 
 def performance_profile(
@@ -173,17 +175,17 @@ def improvement(
     for x, y in tasks:
         first, second = _samples(x, y, paired=False)
         wins = np.heaviside(first[:, None] - second[None, :], 0.5)
-        of_x, of_y = (_weights(len(values), resamples, rng) for values in (first, second))
-        drawn += ((of_x @ wins) * of_y).sum(axis=1)
+        of_x, of_y = (_counts(len(values), resamples, rng) for values in (first, second))
+        drawn += ((of_x @ wins) * of_y).sum(axis=1) / wins.size
         estimate, runs = estimate + float(wins.mean()), runs + len(first) + len(second)
     return _percentiles(np.float64(estimate / len(tasks)), drawn / len(tasks), runs, level)
 
 
-def _weights(n: int, resamples: int, rng: np.random.Generator) -> Array:
-    """How often each of n values is in a resample, as shares `[resamples, n]`."""
+def _counts(n: int, resamples: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """How often each of n values is in a resample, `[resamples, n]`."""
     if resamples < 100:
         raise InputError(f"resamples is {resamples}: an interval needs at least 100")
-    return rng.multinomial(n, np.full(n, 1 / n), size=resamples) / n
+    return rng.multinomial(n, np.full(n, 1 / n), size=resamples)
 
 
 def _percentiles(estimate: Any, drawn: Array, n: int, level: float) -> Interval:

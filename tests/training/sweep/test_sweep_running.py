@@ -78,17 +78,20 @@ def test_verdicts_between_cells():
     def cell(mean, own=0.3):
         return {s: float(mean + noise[s] + rng.normal(0, own)) for s in seeds}
 
-    c = compare_cells({"a": cell(0.0), "b": cell(1.0)})
-    assert c.verdict("b", "a").word == "established"
-    assert c.verdict("a", "b").word == "contradicted"
-    same = compare_cells({"a": cell(0.0), "b": cell(0.0), "c": cell(0.0)})
+    def keyed(cells):
+        return {(("x", name),): own for name, own in cells.items()}
+
+    c = compare_cells(keyed({"a": cell(0.0), "b": cell(1.0)}))
+    assert c.verdict("x=b", "x=a").word == "established"
+    assert c.verdict("x=a", "x=b").word == "contradicted"
+    same = compare_cells(keyed({"a": cell(0.0), "b": cell(0.0), "c": cell(0.0)}))
     assert "established" not in {v.word for v in same.verdicts}
-    few = compare_cells({"a": {0: 1.0, 1: 2.0, 2: 3.0}, "b": {0: 5.0, 2: 6.0, 7: 1.0}})
+    few = compare_cells(keyed({"a": {0: 1.0, 1: 2.0, 2: 3.0}, "b": {0: 5.0, 2: 6.0, 7: 1.0}}))
     assert [column.tolist() for column in few.returns.values()] == [[1.0, 3.0], [5.0, 6.0]]
-    assert compare_cells({"a": {0: 1.0}, "b": {0: 2.0}}) is None
-    assert compare_cells({"a": {0: 1.0, 1: 2.0}}) is None
-    assert compare_cells({"a": {0: 1.0, 1: 2.0}, "b": {0: 1.0, 1: math.nan}}) is None
-    assert compare_cells({str(i): {0: 1.0, 1: 2.0} for i in range(30)}) is None
+    assert compare_cells(keyed({"a": {0: 1.0}, "b": {0: 2.0}})) is None
+    assert compare_cells(keyed({"a": {0: 1.0, 1: 2.0}})) is None
+    assert compare_cells(keyed({"a": {0: 1.0, 1: 2.0}, "b": {0: 1.0, 1: math.nan}})) is None
+    assert compare_cells(keyed({str(i): {0: 1.0, 1: 2.0} for i in range(30)})) is None
 
 
 def test_the_same_again_runs_nothing_and_more_seeds_run_only_those(serial):
