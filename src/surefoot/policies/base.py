@@ -194,12 +194,12 @@ class Policy(ABC):
         members, z = z, average(z) if z.ndim == 3 else z
         feasible = jnp.ones(z.shape[0], bool) if mask is None else mask
         view = View(z, feasible, *standings(z, mask, in_place=assume_sorted))
-        best = jnp.argmax(feasible & view.sound & (view.mean_lag == 0))
+        best = feasible & view.sound & (view.mean_lag == 0)
         evidence = None
         if members.ndim == 3:
-            evidence = from_ensemble(members, best)
-        elif n is not None:
-            evidence = from_counts(z, n, best)
+            evidence = from_ensemble(members, jnp.argmax(best))
+        elif n is not None:  # of equal means one that something is known of
+            evidence = from_counts(z, n, jnp.argmax(best.astype(jnp.int32) + (best & (n > 1))))
         return self.settle(view._replace(evidence=evidence), key)
 
     def settle(self, view: View, key: jax.Array) -> Decision:

@@ -82,8 +82,9 @@ class NeuralAgent(Agent):
     ) -> None:
         """`env` is a Gymnasium environment or its id; `options` are fields of `NeuralConfig`.
 
-        `compiled=True` runs the environment inside the compiled loop (CartPole-v1 and
-        MountainCar-v0). `eval_env` serves `evaluate`; one more is made of `env` if not given.
+        `compiled=True` runs the environment inside the compiled loop (CartPole-v1, MountainCar-v0
+        and what has a `pure` function of its own, as the suite's tasks have). `eval_env` serves
+        `evaluate`; one more is made of `env` if not given.
         """
         super().__init__(env, config, seed=seed, eval_env=eval_env, **options)
         self._training_env = self._open(env)
@@ -153,12 +154,13 @@ class NeuralAgent(Agent):
         return (array[None] if single else array), single
 
     def _estimates(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        return np.array(self._calls.estimates(*acting(self._learner.state), rows)), None
+        known = acting(self.config, self._learner.state)
+        return np.array(self._calls.estimates(*known, rows)), None
 
     def _decide(self, rows: np.ndarray, deterministic: bool) -> Decision:
         state = self._learner.state
         if deterministic:
-            return self._calls.decide(*acting(state), rows, self._tie_key)
+            return self._calls.decide(*acting(self.config, state), rows, self._tie_key)
         known, steps = (state.carry.params, state.carry.scale), np.int32(self.num_timesteps)
         return self._calls.behave(*known, rows, self._draw_key(), steps)
 
@@ -171,7 +173,7 @@ class NeuralAgent(Agent):
         at_least(1, episodes=episodes)
         key = jax.random.key(self.seed + 10_000 if seed is None else seed)
         run = compiled_rollouts(self.config, self.spec, self.pure, episodes)
-        return np.asarray(run(*acting(self._learner.state), key), np.float64)
+        return np.asarray(run(*acting(self.config, self._learner.state), key), np.float64)
 
     # --- files ---------------------------------------------------------------------------
 
@@ -225,7 +227,8 @@ class NeuralAgent(Agent):
         recipe = cls._checked(file, env, options)
         like = recipe.like
         if "run.env.x" in arrays:
-            inside: Any = EnvState(like.obs, np.int32(0))  # type: ignore[arg-type]
+            noise = np.zeros(2, np.uint32) if "run.env.noise" in arrays else ()
+            inside: Any = EnvState(like.obs, np.int32(0), noise)  # type: ignore[arg-type]
             like = like._replace(env=inside)
         state: RunState = from_named(like, arrays, "run", path)
         check_finite(named((state.carry.params, state.networks), "run.params"), path)
@@ -273,6 +276,9 @@ def _host(tree: Any) -> Any:
 
 
 def _pure_of(env: gym.Env[Any, Any]) -> PureEnv:
+    own = getattr(env.unwrapped, "pure", None)
+    if isinstance(own, PureEnv):
+        return own
     if env.spec is None:
         raise InputError(f"compiled: only {', '.join(ENVIRONMENTS)} exist as compiled functions")
     return pure_env_named(env.spec.id)
