@@ -224,6 +224,7 @@ def many(z: jax.Array) -> Decision:
     return jax.vmap(lambda z: SSD().decide(z, jax.random.key(0), assume_sorted=True))(z)
 
 
+@pytest.mark.optimised
 def test_the_same_bits_alone_and_in_a_batch() -> None:
     z, together = batches()
     assert len(set(np.asarray(together.decided_by).tolist())) > 2  # all kinds of decisions

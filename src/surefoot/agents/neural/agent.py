@@ -82,8 +82,9 @@ class NeuralAgent(Agent):
     ) -> None:
         """`env` is a Gymnasium environment or its id; `options` are fields of `NeuralConfig`.
 
-        `compiled=True` runs the environment inside the compiled loop (CartPole-v1 and
-        MountainCar-v0). `eval_env` serves `evaluate`; one more is made of `env` if not given.
+        `compiled=True` runs the environment inside the compiled loop (CartPole-v1, MountainCar-v0
+        and what has a `pure` function of its own, as the suite's tasks have). `eval_env` serves
+        `evaluate`; one more is made of `env` if not given.
         """
         super().__init__(env, config, seed=seed, eval_env=eval_env, **options)
         self._training_env = self._open(env)
@@ -226,7 +227,8 @@ class NeuralAgent(Agent):
         recipe = cls._checked(file, env, options)
         like = recipe.like
         if "run.env.x" in arrays:
-            inside: Any = EnvState(like.obs, np.int32(0))  # type: ignore[arg-type]
+            noise = np.zeros(2, np.uint32) if "run.env.noise" in arrays else ()
+            inside: Any = EnvState(like.obs, np.int32(0), noise)  # type: ignore[arg-type]
             like = like._replace(env=inside)
         state: RunState = from_named(like, arrays, "run", path)
         check_finite(named((state.carry.params, state.networks), "run.params"), path)
@@ -274,6 +276,9 @@ def _host(tree: Any) -> Any:
 
 
 def _pure_of(env: gym.Env[Any, Any]) -> PureEnv:
+    own = getattr(env.unwrapped, "pure", None)
+    if isinstance(own, PureEnv):
+        return own
     if env.spec is None:
         raise InputError(f"compiled: only {', '.join(ENVIRONMENTS)} exist as compiled functions")
     return pure_env_named(env.spec.id)
