@@ -18,8 +18,7 @@ HEAD = """# Reproduction
 This page is made from `results/` by `tools/pages.py`. Everything on it comes from
 
     surefoot reproduce all --out results
-    surefoot reproduce gym-choices --out results/gym-choices
-    surefoot reproduce theory --out results/theory
+{apart}
 
 with the versions below. Intervals are 95 % Student t intervals over independent trials unless a
 table says otherwise. A claim that does not hold is listed as such, with the reason measured.
@@ -58,7 +57,9 @@ def learning() -> None:
 
 
 def reproduction() -> None:
-    parts = [HEAD]
+    apart = [name for name in APART if (RESULTS / name / "complete.json").exists()]
+    lines = [f"    surefoot reproduce {name} --out results/{name}" for name in apart]
+    parts = [HEAD.format(apart="\n".join(lines))]
     for name, title in (EXPERIMENTS | APART).items():
         if not (RESULTS / name / "complete.json").exists():
             continue

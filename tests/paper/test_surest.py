@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from surefoot.envs.probes import PureProbe, RoadFork, SureOrNoisy
 from surefoot.paper.surest import EXPERIMENT, SurestResults, draw, judge, summary
 from surefoot.paper.surest_cells import ERRORS, RULES, SurestConfig
 
@@ -32,6 +33,33 @@ def tables(wrong_roads=0, wrong_steps=0, wrong_trials=0, falls=40.0, taken=0.001
 
 def verdicts(**wrong):
     return {c.id.removeprefix("surest/"): c.verdict == "reproduced" for c in judge(tables(**wrong))}
+
+
+def played(pure, actions):
+    """The rewards of an episode, and the last observation."""
+    env, rewards, over = PureProbe(pure), [], False
+    seen = env.reset(seed=3)[0]
+    for action in actions:
+        assert not over
+        assert env.observation_space.contains(seen)
+        seen, reward, over, truncated, _ = env.step(action)
+        rewards.append(reward)
+        assert not truncated
+    assert over
+    return np.array(rewards), seen
+
+
+def test_the_tasks_by_hand():
+    assert played(RoadFork(), [0, 1, 1, 0, 1])[0].tolist() == [0.0] * 5  # the first one counts
+    rewards, seen = played(RoadFork(bonus=1000.0), [1, 0, 0, 0, 0])
+    np.testing.assert_allclose(rewards, 200.0, atol=5.0)  # 200 + N(0, 1) a step
+    assert len(set(rewards.tolist())) == 5
+    assert seen.tolist() == [0, 0, 0, 0, 1, 1]
+    rewards, seen = played(SureOrNoisy(steps=10, bonus=50.0, scale=2.0), [0, 1] * 5)
+    assert rewards[::2].tolist() == [2.0] * 5
+    np.testing.assert_allclose(rewards[1::2], 102.0, atol=10.0)
+    assert seen.tolist() == [1.0]
+    assert played(SureOrNoisy(), [0])[0].tolist() == [1.0]
 
 
 def test_the_claims_hold_as_far_as_they_say():

@@ -193,14 +193,14 @@ def _network(config: SurestConfig, cell: SurestCell) -> Columns:
     """At each observation: whether the default agent takes the sure action, and what it knows."""
     bonus = BONUS[cell.task] if cell.variant == "better" else 0.0
     if cell.task == "roads":
-        env: Any = probes.TwoRoads(bonus)
-        seen = np.eye(env.LENGTH + 1)[:1]
+        env: Any = probes.RoadFork(bonus=bonus)
+        seen = np.eye(env.obs_size)[:1]
     else:
         steps = {"one": 1, "ten": 10}[cell.task]
-        env = probes.SureOrNoisy(steps, bonus, cell.size)
+        env = probes.SureOrNoisy(steps=steps, bonus=bonus, scale=cell.size)
         rng = np.random.default_rng(1)
         seen = rng.uniform(-1, 1, (200, 2)) if steps == 1 else np.arange(10)[:, None] / 10
-    agent = NeuralAgent(env, seed=cell.seed).learn(config.steps)
+    agent = NeuralAgent(probes.PureProbe(env), seed=cell.seed, compiled=True).learn(config.steps)
     decided = agent.decide(seen.astype(np.float32))
     z = agent.return_distribution(seen.astype(np.float32))
     gap = z[:, 1].mean(axis=-1) - z[:, 0].mean(axis=-1)
