@@ -119,15 +119,6 @@ class TrainingEnv:
             self.limit_time(self._timeout)
 
 
-def refuse_masks(env: gym.Env[Any, Any], info: dict[str, Any]) -> None:
-    """Infeasible actions would be taken, and learned from, by an agent that knows no masks."""
-    if "action_mask" in info or hasattr(env.unwrapped, "action_masks"):
-        raise InputError(
-            f"{env_name(env)} masks actions, which NeuralAgent cannot honour yet: train a "
-            "TabularAgent on its TabularMDP, or wrap the environment so that every action is legal"
-        )
-
-
 def limited(call: Callable[..., Any], seconds: float) -> Callable[..., Any]:
     """`call`, interrupted by SIGALRM after `seconds`. Code that never comes back to the Python
     interpreter cannot be interrupted by it."""

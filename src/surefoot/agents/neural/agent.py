@@ -29,13 +29,14 @@ from surefoot.agents.neural.loop import (
     state_shapes,
     to_device,
 )
+from surefoot.agents.neural.replay import with_masks
 from surefoot.agents.neural.spaces import Spec, spec_of
 from surefoot.agents.neural.step import Networks
 from surefoot.agents.neural.step import compiled as compiled_calls
 from surefoot.agents.saving import LAYOUT, AgentFile, check_finite
 from surefoot.agents.scale import initial_scale
 from surefoot.envs.classic import ENVIRONMENTS, EnvState, PureEnv, pure_env_named
-from surefoot.envs.faults import Fault, TrainingEnv, refuse_masks
+from surefoot.envs.faults import Fault, TrainingEnv
 from surefoot.errors import InputError, at_least
 from surefoot.policies import Decision
 from surefoot.runs.format import count, from_named, named
@@ -87,7 +88,6 @@ class NeuralAgent(Agent):
         """
         super().__init__(env, config, seed=seed, eval_env=eval_env, **options)
         self._training_env = self._open(env)
-        refuse_masks(self._training_env.env, {})
         self.spec: Spec = spec_of(self._training_env.env)
         self.pure: PureEnv | None = _pure_of(self._training_env.env) if compiled else None
         self._calls = compiled_calls(self.config, self.spec)
@@ -155,15 +155,15 @@ class NeuralAgent(Agent):
     def _estimates(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         return np.array(self._calls.estimates(*acting(self._learner.state), rows)), None
 
-    def _decide(self, rows: np.ndarray, deterministic: bool) -> Decision:
+    def _decide(self, rows: np.ndarray, deterministic: bool, masks: Any) -> Decision:
         state = self._learner.state
         if deterministic:
-            return self._calls.decide(*acting(state), rows, self._tie_key)
+            return self._calls.decide(*acting(state), rows, self._tie_key, masks)
         known, steps = (state.carry.params, state.carry.scale), np.int32(self.num_timesteps)
-        return self._calls.behave(*known, rows, self._draw_key(), steps)
+        return self._calls.behave(*known, rows, self._draw_key(), steps, masks)
 
-    def _ties(self, row: Any) -> tuple[jax.Array, Any]:
-        return self._tie_key, None
+    def _ties(self, row: Any) -> jax.Array:
+        return self._tie_key
 
     def evaluate(self, episodes: int = 10, *, seed: int | None = None) -> np.ndarray:
         if self.pure is None:
@@ -224,6 +224,9 @@ class NeuralAgent(Agent):
         path, arrays, about = file
         recipe = cls._checked(file, env, options)
         like = recipe.like
+        if "run.carry.replay.masks" in arrays:
+            replay = with_masks(like.carry.replay, spec_of(recipe.env))
+            like = like._replace(carry=like.carry._replace(replay=replay))
         if "run.env.x" in arrays:
             inside: Any = EnvState(like.obs, np.int32(0))  # type: ignore[arg-type]
             like = like._replace(env=inside)

@@ -16,7 +16,7 @@ import numpy as np
 
 from surefoot.agents.neural.config import NeuralConfig
 from surefoot.agents.neural.network import Params
-from surefoot.agents.neural.replay import TRUNCATED
+from surefoot.agents.neural.replay import TRUNCATED, pack, with_masks
 from surefoot.agents.neural.spaces import Spec
 from surefoot.agents.neural.step import (
     ACTION,
@@ -36,7 +36,8 @@ from surefoot.agents.neural.step import (
 )
 from surefoot.agents.scale import Scale
 from surefoot.envs.classic import EnvState, PureEnv
-from surefoot.envs.faults import Fault, TrainingEnv, fault_from, refuse_masks
+from surefoot.envs.faults import Fault, TrainingEnv, fault_from
+from surefoot.envs.masks import Masks
 from surefoot.errors import InputError
 from surefoot.runs.logs import Finished
 
@@ -155,6 +156,7 @@ class SteppedNetwork:
         obs, action, done = state.obs, int(state.action), int(carry.steps)
         total, length, number = (part.item() for part in state.episode)
         shape, dtype = (3, *spec.obs_shape), spec.obs_dtype
+        masks, masked = Masks(env.env), len(carry.replay.masks) > 0
         exact = np.dtype(dtype).kind != "f"
         try:
             for _ in range(steps):
@@ -163,7 +165,11 @@ class SteppedNetwork:
                         action + spec.action_start
                     )
                     over = terminated or truncated
-                    obs_next = env.reset(number + 1)[0] if over else obs_t
+                    legal = _masks(masks, masked, info, final=terminated)
+                    obs_next, info = env.reset(number + 1) if over else (obs_t, info)
+                    if masked:
+                        following = masks.expect(info) if over else legal
+                        legal = np.stack([pack(legal), pack(following)])
                     both = np.empty(shape, dtype)  # new each time: the last may still be read
                     both[0], both[1], both[2] = obs, obs_t, obs_next
                     # What is no number must not get into the replay: looked at before the call.
@@ -172,11 +178,9 @@ class SteppedNetwork:
                     outcome = np.array((action, reward, terminated, truncated), np.float32)
                 except Exception as error:
                     raise fault_from(error) from error
-                if "action_mask" in info:
-                    refuse_masks(env.env, info)
                 learns = done >= config.learning_starts and (done + 1) % config.update_every == 0
                 call = calls.step if learns else calls.warm
-                carry, record = call(carry, networks.target, key, Seen(both, outcome))
+                carry, record = call(carry, networks.target, key, Seen(both, outcome, legal))
                 # The one wait: everything the step computed is there when its action is.
                 chosen, loss, finite = record.tolist()
                 done += 1
@@ -205,14 +209,19 @@ class SteppedNetwork:
         state, spec = self.state, self.spec
         try:
             first, info = self.env.reset(int(state.episode.number))
+            mask = Masks(self.env.env).read(info)
             obs = spec.check(first)
             if obs.shape != spec.obs_shape:
                 raise InputError(f"obs has shape {obs.shape}: it must be {spec.obs_shape}")
         except Exception as error:
             raise fault_from(error) from error
-        refuse_masks(self.env.env, info)
-        action = self.calls.begin(state.carry.params, state.key, obs)
-        self.state = state._replace(obs=obs, action=np.int32(action), begun=np.bool_(True))
+        carry = state.carry
+        if mask is not None and not len(carry.replay.masks):
+            carry = carry._replace(replay=with_masks(carry.replay, spec))
+        action = self.calls.begin(carry.params, state.key, obs, mask)
+        self.state = state._replace(
+            carry=carry, obs=obs, action=np.int32(action), begun=np.bool_(True)
+        )
 
     def begin_again(self) -> bool:
         """Start the pending episode in the environment; whether it shows what it showed before."""
@@ -238,6 +247,15 @@ class SteppedNetwork:
         following = Underway(np.float64(0), np.int64(0), np.int64(int(episode.number) + 1))
         self.state = state._replace(carry=carry, begun=np.bool_(False), episode=following)
         return ended
+
+
+def _masks(masks: Masks, masked: bool, info: dict[str, Any], final: bool) -> Any:
+    """The legal actions after a step; `()` in an environment without masks."""
+    if masked:
+        return masks.expect(info, final=final)
+    if "action_mask" in info:
+        raise InputError("info has an action_mask after a step, but had none after a reset")
+    return ()
 
 
 def _finite(both: np.ndarray, over: bool) -> bool:

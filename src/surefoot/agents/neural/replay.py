@@ -7,10 +7,11 @@ neither gamma nor n.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from surefoot.agents.neural.spaces import Spec
 
@@ -26,6 +27,7 @@ class Sample(NamedTuple):
     discount_t: jax.Array  # gamma^n * (1 - terminated): zero on termination only
     obs_t: jax.Array
     number: jax.Array  # of the transition, counted from the first ever inserted
+    masks_t: Any = ()  # [B, W] the legal actions at obs_t, packed
 
 
 class Replay(NamedTuple):
@@ -33,6 +35,7 @@ class Replay(NamedTuple):
 
     obs: jax.Array  # [C, 2, *obs]: obs_tm1 and obs_t (an episode's last one, never a reset's)
     outcome: jax.Array  # [C, 3] float32: action_tm1, reward_t, ended (TERMINATED | TRUNCATED)
+    masks: Any = ()  # [C, W] uint8: the legal actions at obs_t, packed; where there are masks
 
     @property
     def capacity(self) -> int:
@@ -46,6 +49,25 @@ def empty_replay(capacity: int, spec: Spec) -> Replay:
     )
 
 
+def with_masks(replay: Replay, spec: Spec) -> Replay:
+    """With room for masks, in an environment that turned out to have some."""
+    width = (spec.num_actions + 7) // 8
+    return replay._replace(masks=jnp.zeros((replay.capacity, width), jnp.uint8))
+
+
+def pack(mask: np.ndarray) -> np.ndarray:
+    """A mask `[A]` in bits `[W]`."""
+    return np.packbits(mask, bitorder="little")
+
+
+def legal(masks: Any, actions: int) -> Any:
+    """Masks `[..., A]` from bits `[..., W]`; None where there are no masks."""
+    if isinstance(masks, tuple):
+        return None
+    a = np.arange(actions)
+    return (masks[..., a // 8] >> (a % 8).astype(np.uint8)) & 1 > 0
+
+
 def insert(
     replay: Replay,
     count: jax.Array,
@@ -55,6 +77,7 @@ def insert(
     terminated: jax.Array,
     truncated: jax.Array,
     obs_t: jax.Array,
+    mask_t: Any = (),
 ) -> Replay:
     """Write row number `count` in place (the caller donates the arrays)."""
     ended = TERMINATED * (terminated > 0) + TRUNCATED * (truncated > 0)
@@ -66,6 +89,7 @@ def insert(
     return Replay(
         obs=put(replay.obs, jnp.stack([obs_tm1, obs_t]), i, 0),
         outcome=put(replay.outcome, outcome, i, 0),
+        masks=() if isinstance(mask_t, tuple) else put(replay.masks, mask_t, i, 0),
     )
 
 
@@ -76,14 +100,15 @@ def sample(replay: Replay, count: jax.Array, bits: jax.Array, n_step: int, gamma
     at = (count - 1 - age) % replay.capacity
     obs, (action_tm1, reward_t, ended) = replay.obs[at], replay.outcome[at].T
     obs_tm1, obs_t = obs[:, 0], obs[:, 1]
-    discount = jnp.full(bits.shape, gamma, jnp.float32)
+    discount, last = jnp.full(bits.shape, gamma, jnp.float32), at
     if n_step > 1:
         reward_t, discount, last = _look_ahead(replay, at, age, n_step, gamma)
         obs_t, ended = replay.obs[last, 1], replay.outcome[last, 2]
     terminated = ended.astype(jnp.int32) & TERMINATED
     discount_t = jnp.where(terminated > 0, 0.0, discount)
     action_tm1 = action_tm1.astype(jnp.int32)
-    return Sample(obs_tm1, action_tm1, reward_t, discount_t, obs_t, count - 1 - age)
+    masks_t = () if isinstance(replay.masks, tuple) else replay.masks[last]
+    return Sample(obs_tm1, action_tm1, reward_t, discount_t, obs_t, count - 1 - age, masks_t)
 
 
 def _look_ahead(

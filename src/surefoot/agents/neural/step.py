@@ -21,7 +21,15 @@ from surefoot.agents.neural.ensemble import members, resample, surest_of_tied
 from surefoot.agents.neural.losses import Loss, loss_of
 from surefoot.agents.neural.network import Params, init_mlp, mlp
 from surefoot.agents.neural.optimizer import adam
-from surefoot.agents.neural.replay import Replay, Sample, empty_replay, insert, sample, scaled
+from surefoot.agents.neural.replay import (
+    Replay,
+    Sample,
+    empty_replay,
+    insert,
+    legal,
+    sample,
+    scaled,
+)
 from surefoot.agents.neural.spaces import Spec
 from surefoot.agents.scale import Scale, begun, initial_scale, observe, renewed, shown
 from surefoot.core.sorting import network_sort
@@ -43,6 +51,7 @@ class Seen(NamedTuple):
 
     obs: Any  # [3, *obs]: obs_tm1, obs_t, and what to act on next (a reset's if it ended)
     outcome: Any  # [4] float32: action_tm1, reward_t, terminated, truncated
+    masks: Any = ()  # [2, W] where there are masks: of obs_t and of what to act on next, packed
 
 
 # Places in `record`, the one array that is read back after each step.
@@ -93,14 +102,14 @@ def estimates(config: NeuralConfig, policy: Policy, rows: Heads) -> jax.Array:
     return members(z, rows.means) if policy.needs_evidence else z
 
 
-def pick(policy: Policy, z: jax.Array, key: jax.Array) -> jax.Array:
+def pick(policy: Policy, z: jax.Array, key: jax.Array, masks: Any = None) -> jax.Array:
     """The policy's action for each row of `estimates`; one key serves the ties of a batch."""
     blind = isinstance(policy, Greedy)  # a mean does not mind the order
 
-    def decide(z: jax.Array) -> jax.Array:
-        return policy(z, key, assume_sorted=blind)
+    def decide(z: jax.Array, mask: Any) -> jax.Array:
+        return policy(z, key, mask, assume_sorted=blind)
 
-    return jax.vmap(decide)(z)
+    return jax.vmap(decide)(z, masks)
 
 
 def explore_rate(config: NeuralConfig, steps: Any) -> jax.Array:
@@ -113,13 +122,28 @@ def explore_rate(config: NeuralConfig, steps: Any) -> jax.Array:
 
 
 def act(
-    config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array, bits: jax.Array, steps: Any
+    config: NeuralConfig,
+    spec: Spec,
+    params: Params,
+    obs: jax.Array,
+    bits: jax.Array,
+    steps: Any,
+    mask: Any = None,
 ) -> jax.Array:
     """The behaviour policy's action at one observation, or a random one; takes 4 words."""
     z = estimates(config, config.behaviour, heads(config, spec, params, obs[None]))
-    chosen = pick(config.behaviour, z, as_key(bits[:2]))[0]
+    masks = None if mask is None else mask[None]
+    chosen = pick(config.behaviour, z, as_key(bits[:2]), masks)[0]
     strays = unit(bits[2]) < explore_rate(config, steps)
-    return jnp.where(strays, scaled(bits[3], jnp.asarray(spec.num_actions)), chosen)
+    return jnp.where(strays, any_legal(spec, bits[3], mask), chosen)
+
+
+def any_legal(spec: Spec, word: jax.Array, mask: Any) -> jax.Array:
+    """One of the actions, or of the legal ones if there is a mask `[A]`, all equally likely."""
+    if mask is None:
+        return scaled(word, jnp.asarray(spec.num_actions))
+    order = jnp.cumsum(mask, dtype=jnp.int32)  # of the legal actions, from 1
+    return jnp.argmax(order > scaled(word, order[-1])).astype(jnp.int32)
 
 
 def random_words(key: jax.Array, step: Any, number: int) -> jax.Array:
@@ -164,10 +188,11 @@ def targets(
         anchor = jnp.zeros((size, config.particles))
     chooser = heads(config, spec, params, batch.obs_t) if config.double_q else rows
     z = loss_of(config).particles(chooser.outputs)
+    masks = legal(batch.masks_t, spec.num_actions)
     if config.target.needs_evidence:
-        action_t, share = surest_of_tied(config.target, z, chooser.means, key)
+        action_t, share = surest_of_tied(config.target, z, chooser.means, key, masks)
     else:
-        action_t = pick(config.target, z, key)
+        action_t = pick(config.target, z, key, masks)
         share = (action_t[:, None] == jnp.arange(spec.num_actions)).astype(jnp.float32)
     means = jnp.sum(rows.means * share[:, None, :], axis=-1)
     return jax.lax.stop_gradient(Targets(at_action(rows.outputs, action_t), anchor, means))
@@ -225,8 +250,17 @@ def step(
     """Take in what the environment answered, learn from a batch, choose the next action."""
     action_tm1, reward_t, terminated, truncated = seen.outcome
     obs_tm1, obs_t, obs_next = seen.obs
+    mask_t, mask_next = seen.masks if len(seen.masks) else ((), ())
     replay = insert(
-        carry.replay, carry.steps, obs_tm1, action_tm1, reward_t, terminated, truncated, obs_t
+        carry.replay,
+        carry.steps,
+        obs_tm1,
+        action_tm1,
+        reward_t,
+        terminated,
+        truncated,
+        obs_t,
+        mask_t,
     )
     steps = carry.steps + 1
     scale = observe(carry.scale, reward_t)
@@ -249,7 +283,8 @@ def step(
         learner, values = jax.lax.scan(improve, learner, words[4:].reshape(-1, each))
         value = values[-1]
     params, opt_state = learner
-    action = act(config, spec, params, obs_next, words[:4], steps)
+    mask = legal(mask_next, spec.num_actions)
+    action = act(config, spec, params, obs_next, words[:4], steps, mask)
     finite = jnp.isfinite(reward_t) & jnp.all(jnp.isfinite(obs_t)) & jnp.isfinite(value)
     value = value * unit ** loss_of(config).degree
     record = jnp.stack([action.astype(jnp.float32), value, finite.astype(jnp.float32)])
@@ -257,10 +292,15 @@ def step(
 
 
 def begin(
-    config: NeuralConfig, spec: Spec, params: Params, key: jax.Array, obs: jax.Array
+    config: NeuralConfig,
+    spec: Spec,
+    params: Params,
+    key: jax.Array,
+    obs: jax.Array,
+    mask: Any = None,
 ) -> jax.Array:
     """The first action, to the observation of the first reset."""
-    return act(config, spec, params, obs, random_words(key, FIRST, 4), 0)
+    return act(config, spec, params, obs, random_words(key, FIRST, 4), 0, mask)
 
 
 class Networks(NamedTuple):
@@ -321,8 +361,8 @@ class Compiled(NamedTuple):
     sync: Any
     smooth: Any
     estimates: Any  # (params, scale, obs[B]) -> ascending z[B, A, N], or an ensemble
-    decide: Any  # (params, scale, obs[B], key) -> Decision of the evaluation policy, batched
-    behave: Any  # (params, scale, obs[B], key, steps) -> of the behaviour policy that explores
+    decide: Any  # (params, scale, obs[B], key, masks) -> Decision of the evaluation policy, batched
+    behave: Any  # (params, scale, obs[B], key, steps, masks) -> of the behaviour policy, exploring
 
 
 @lru_cache(maxsize=32)
@@ -367,10 +407,15 @@ def decide(
     scale: Scale,
     obs: jax.Array,
     key: jax.Array,
+    masks: Any = None,
 ) -> Decision:
     """The evaluation policy's decisions; one key serves the ties of a batch."""
     z = ascending(config, spec, params, scale, obs)
-    return jax.vmap(lambda z: config.evaluation.decide(z, key, assume_sorted=True))(z)
+
+    def one(z: jax.Array, mask: Any) -> Decision:
+        return config.evaluation.decide(z, key, mask, assume_sorted=True)
+
+    return jax.vmap(one)(z, masks)
 
 
 def behave(
@@ -381,8 +426,10 @@ def behave(
     obs: jax.Array,
     key: jax.Array,
     steps: jax.Array,
+    masks: Any = None,
 ) -> Decision:
     """As in training after `steps` steps: the behaviour policy with its exploration, row by row."""
     z = ascending(config, spec, params, scale, obs)
     explore = Explore(config.behaviour, explore_rate(config, steps))  # type: ignore[arg-type]
-    return jax.vmap(partial(explore.decide, assume_sorted=True))(z, jax.random.split(key, len(z)))
+    keys = jax.random.split(key, len(z))
+    return jax.vmap(partial(explore.decide, assume_sorted=True))(z, keys, masks)
