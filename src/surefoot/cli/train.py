@@ -21,7 +21,7 @@ TEXT = (
     "takes it up again; the same command with more --steps goes on from the end."
 )
 KINDS = ("auto", "neural", "tabular")
-FLAGS = ("--compiled", "--double-q", "--tensorboard", "--print-config")
+FLAGS = ("--compiled", "--double-q", "--normalise", "--tensorboard", "--print-config")
 RUNS = Path("runs")
 PLACE = (tyro.conf.Positional, tyro.conf.arg(metavar="ENV_ID"))
 

@@ -229,20 +229,6 @@ class Spaces(gym.Env):
         self.observation_space, self.action_space = seen, done
 
 
-@pytest.mark.parametrize(
-    ("seen", "done"),
-    [
-        (spaces.Box(0, 1, (2, 2)), spaces.Discrete(2)),
-        (spaces.Dict({"a": spaces.Discrete(2)}), spaces.Discrete(2)),
-        (spaces.Box(0, 1, (2,)), spaces.Box(0, 1, (1,))),
-        (spaces.MultiDiscrete([2, 2]), spaces.Discrete(2)),
-    ],
-)
-def test_unsupported_spaces_are_named(seen, done):
-    with pytest.raises(InputError, match="supported are flat Box or Discrete observations"):
-        spec_of(Spaces(seen, done))
-
-
 def test_observations_are_stored_as_given():
     kinds = {np.float64: "float32", np.float32: "float32", np.uint8: "uint8", np.int64: "int32"}
     for dtype, stored in kinds.items():

@@ -62,6 +62,7 @@ class _Recipe(NamedTuple):
     compiled: bool
     remake: Any  # makes another environment
     like: RunState  # shapes of the run
+    network: Any  # the caller's own layers
 
 
 class NeuralAgent(Agent):
@@ -79,21 +80,25 @@ class NeuralAgent(Agent):
         seed: int = 0,
         compiled: bool = False,
         eval_env: gym.Env[Any, Any] | None = None,
+        network: Any = None,
         **options: Any,
     ) -> None:
         """`env` is a Gymnasium environment or its id; `options` are fields of `NeuralConfig`.
 
         `compiled=True` runs the environment inside the compiled loop (CartPole-v1 and
         MountainCar-v0). `eval_env` serves `evaluate`; one more is made of `env` if not given.
+        `network` is the widths of the hidden layers, or layers of your own below the last one: a
+        pure function `(parameters, x[B, ...]) -> features [B, F]`, and its initial parameters.
         """
+        body, own, options = _network(network, options)
         super().__init__(env, config, seed=seed, eval_env=eval_env, **options)
         self._training_env = self._open(env)
-        self.spec: Spec = spec_of(self._training_env.env)
+        self.spec: Spec = spec_of(self._training_env.env, body)
         self.pure: PureEnv | None = _pure_of(self._training_env.env) if compiled else None
         self._calls = compiled_calls(self.config, self.spec)
         self._before_loading = 0
         self._learner: SteppedNetwork | CompiledNetwork
-        state = fresh_state(self.config, self.spec, seed)
+        state = fresh_state(self.config, self.spec, seed, own)
         if self.pure is not None:
             self._learner = CompiledNetwork(self.config, self.spec, self.pure, state)
         else:
@@ -144,6 +149,9 @@ class NeuralAgent(Agent):
     # --- acting --------------------------------------------------------------------------
 
     def own_actions(self, actions: Any) -> Any:
+        if self.spec.choices is not None:
+            each = [self.spec.own_action(int(action)) for action in np.ravel(actions)]
+            return each[0] if np.ndim(actions) == 0 else np.asarray(each)
         own = np.asarray(actions, np.int64) + self.spec.action_start
         return int(own) if own.ndim == 0 else own
 
@@ -240,18 +248,26 @@ class NeuralAgent(Agent):
     @classmethod
     def _checked(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> _Recipe:
         """How to build the agent of a file, and the shapes of its run: nothing is allocated yet."""
+        network = options.pop("network", None)
+        body, own, options = _network(network, options)
         config, seed = cls._settings(file, options)
         inside = file.about.get("compiled")
         if not isinstance(inside, bool):
             text = str(inside)[:80]
             raise InputError(f"{file.path}: compiled = {text}, it must be true or false")
         env, remake = cls._env_of(file, env)
-        like = _shapes(config, spec_of(env), file.path)
-        return _Recipe(env, config, seed, inside, remake, like)
+        like = _shapes(config, spec_of(env, body), own, file.path)
+        return _Recipe(env, config, seed, inside, remake, like, network)
 
     @classmethod
     def _built(cls, recipe: _Recipe) -> Self:
-        agent = cls(recipe.env, recipe.config, seed=recipe.seed, compiled=recipe.compiled)
+        agent = cls(
+            recipe.env,
+            recipe.config,
+            seed=recipe.seed,
+            compiled=recipe.compiled,
+            network=recipe.network,
+        )
         assert agent._training_env is not None
         agent._training_env.remake = recipe.remake
         return agent
@@ -281,10 +297,25 @@ def _pure_of(env: gym.Env[Any, Any]) -> PureEnv:
     return pure_env_named(env.spec.id)
 
 
-def _shapes(config: NeuralConfig, spec: Spec, path: object) -> RunState:
+def _network(network: Any, options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """The caller's function and its parameters, if any; and options with widths as `hidden`."""
+    if network is None:
+        return None, None, options
+    if isinstance(network, tuple) and len(network) == 2 and callable(network[0]):
+        return *network, options
+    widths = isinstance(network, list | tuple) and all(isinstance(n, int) for n in network)
+    if not widths or "hidden" in options:
+        raise InputError(
+            "network: it is the widths of the hidden layers (then leave out hidden), or a pair "
+            "(function, parameters)"
+        )
+    return None, None, options | {"hidden": tuple(network)}
+
+
+def _shapes(config: NeuralConfig, spec: Spec, own: Any, path: object) -> RunState:
     """The shapes of a run of that configuration, nothing of which is allocated."""
     try:
-        like = state_shapes(config, spec)
+        like = state_shapes(config, spec, own)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path}: its settings make no sense ({error})") from None
     replay = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like.carry.replay))

@@ -35,7 +35,9 @@ class NeuralConfig:
     particles: int = 32
     """Particles per action, atoms for `c51`; `mse` always has one."""
     hidden: tuple[int, ...] = (256, 256)
-    """Widths of the hidden ReLU layers."""
+    """Widths of the hidden ReLU layers, after the convolutions if observations are pictures."""
+    normalise: bool = False
+    """Observations in deviations from their mean, both over all that were seen so far."""
     learning_rate: float = 1e-3
     """Adam's step size, at the start of the schedule if there is one."""
     learning_rate_end: float | None = None

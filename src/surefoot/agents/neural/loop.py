@@ -68,10 +68,11 @@ class RunState(NamedTuple):
     env: Any = ()  # state of a compiled environment
 
 
-def fresh_state(config: NeuralConfig, spec: Spec, seed: int) -> RunState:
-    """The seed makes the initial parameters and everything the agent draws later."""
+def fresh_state(config: NeuralConfig, spec: Spec, seed: int, own: Any = None) -> RunState:
+    """The seed makes the initial parameters and everything the agent draws later; `own` are the
+    initial parameters of the caller's own layers."""
     key_params, key_run = jax.random.split(jax.random.key(seed))
-    carry = init_carry(config, spec, key_params)
+    carry = init_carry(config, spec, key_params, own)
     return RunState(
         carry=carry,
         networks=Networks(
@@ -83,9 +84,9 @@ def fresh_state(config: NeuralConfig, spec: Spec, seed: int) -> RunState:
     )
 
 
-def state_shapes(config: NeuralConfig, spec: Spec) -> RunState:
+def state_shapes(config: NeuralConfig, spec: Spec, own: Any = None) -> RunState:
     """A run of that configuration without its arrays: nothing large is allocated."""
-    like = jax.eval_shape(lambda: fresh_state(config, spec, 0))
+    like = jax.eval_shape(lambda: fresh_state(config, spec, 0, own))
     return like._replace(**_host_fields(spec))  # JAX has no 64 bits for them
 
 
@@ -157,13 +158,11 @@ class SteppedNetwork:
         total, length, number = (part.item() for part in state.episode)
         shape, dtype = (3, *spec.obs_shape), spec.obs_dtype
         masks, masked = Masks(env.env), len(carry.replay.masks) > 0
-        exact = np.dtype(dtype).kind != "f"
+        exact, take = np.dtype(dtype).kind != "f", spec.take
         try:
             for _ in range(steps):
                 try:
-                    obs_t, reward, terminated, truncated, info = env.step(
-                        action + spec.action_start
-                    )
+                    obs_t, reward, terminated, truncated, info = env.step(spec.own_action(action))
                     over = terminated or truncated
                     legal = _masks(masks, masked, info, final=terminated)
                     obs_next, info = env.reset(number + 1) if over else (obs_t, info)
@@ -171,7 +170,8 @@ class SteppedNetwork:
                         following = masks.expect(info) if over else legal
                         legal = np.stack([pack(legal), pack(following)])
                     both = np.empty(shape, dtype)  # new each time: the last may still be read
-                    both[0], both[1], both[2] = obs, obs_t, obs_next
+                    both[0], both[1] = obs, take(obs_t)
+                    both[2] = take(obs_next) if over else both[1]
                     # What is no number must not get into the replay: looked at before the call.
                     if not (-LARGEST < reward < LARGEST and (exact or _finite(both, over))):
                         raise Fault(_complaint(both, reward))
@@ -210,9 +210,7 @@ class SteppedNetwork:
         try:
             first, info = self.env.reset(int(state.episode.number))
             mask = Masks(self.env.env).read(info)
-            obs = spec.check(first)
-            if obs.shape != spec.obs_shape:
-                raise InputError(f"obs has shape {obs.shape}: it must be {spec.obs_shape}")
+            obs = spec.check(spec.take(first), flat=True)
         except Exception as error:
             raise fault_from(error) from error
         carry = state.carry
@@ -229,7 +227,7 @@ class SteppedNetwork:
             return True
         try:
             first, _ = self.env.reset(int(self.state.episode.number))
-            return np.array_equal(self.spec.check(first), self.state.obs)
+            return np.array_equal(self.spec.check(self.spec.take(first), flat=True), self.state.obs)
         except Exception as error:
             raise fault_from(error) from error
 

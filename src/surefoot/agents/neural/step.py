@@ -19,7 +19,7 @@ import optax
 from surefoot.agents.neural.config import NeuralConfig
 from surefoot.agents.neural.ensemble import members, resample, surest_of_tied
 from surefoot.agents.neural.losses import Loss, loss_of
-from surefoot.agents.neural.network import Params, init_mlp, mlp
+from surefoot.agents.neural.network import Params, init_network, network, observed
 from surefoot.agents.neural.optimizer import adam
 from surefoot.agents.neural.replay import (
     Replay,
@@ -59,9 +59,10 @@ ACTION, LOSS, FINITE = 0, 1, 2
 FIRST = 0x7FFFFFFF  # stands for the step number where the first action is drawn
 
 
-def init_carry(config: NeuralConfig, spec: Spec, key: jax.Array) -> Carry:
-    sizes = (spec.obs_size, *config.hidden, spec.num_actions * (config.particles + config.ensemble))
-    params = init_mlp(key, sizes)
+def init_carry(config: NeuralConfig, spec: Spec, key: jax.Array, own: Any = None) -> Carry:
+    """`own` are the parameters of the caller's own layers."""
+    outputs = spec.num_actions * (config.particles + config.ensemble)
+    params = init_network(key, spec, config.hidden, outputs, normalise=config.normalise, own=own)
     return Carry(
         params=params,
         opt_state=optimizer(config).init(params),
@@ -89,7 +90,8 @@ class Heads(NamedTuple):
 def heads(config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array) -> Heads:
     """The network at observations `[B, *obs]`. The ensemble reads the features of the particles."""
     actions = spec.num_actions
-    outputs, means = mlp(params, spec.features(obs), actions * config.particles)
+    shaping = actions * config.particles
+    outputs, means = network(spec, params, obs, shaping, normalise=config.normalise)
     return Heads(
         outputs.reshape(len(outputs), actions, config.particles),
         means.reshape(len(means), config.ensemble, actions),
@@ -178,6 +180,8 @@ def targets(
 ) -> Targets:
     """Line 7 of Algorithm 1 for a batch: the bootstrap actions, and what they are worth."""
     size = batch.reward_t.shape[0]
+    if config.normalise:  # one view of the observations for both networks
+        target_params = (params[0], *target_params[1:])
     if loss_of(config).anchored:  # both in one pass: the weights are read once
         both = jnp.concatenate([batch.obs_t, batch.obs_tm1])
         rows = heads(config, spec, target_params, both)
@@ -268,7 +272,7 @@ def step(
     unit = shown(scale)
     each = config.batch_size + 2  # words per update: the rows, and a key for the target policy
     words = random_words(key, carry.steps, 4 + each * config.updates if learn else 4)
-    learner = (carry.params, carry.opt_state)
+    learner = (known(config, spec, carry.params, obs_t[None]), carry.opt_state)
 
     def improve(learner: tuple[Params, Any], own: jax.Array) -> tuple[tuple[Params, Any], Any]:
         batch = sample(replay, steps, own[2:], config.n_step, config.gamma)
@@ -289,6 +293,13 @@ def step(
     value = value * unit ** loss_of(config).degree
     record = jnp.stack([action.astype(jnp.float32), value, finite.astype(jnp.float32)])
     return Carry(params, opt_state, replay, steps, scale), record
+
+
+def known(config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array) -> Params:
+    """The parameters, with observations `[B, *obs]` in their moments if there are any."""
+    if not config.normalise:
+        return params
+    return (observed(params[0], spec.features(obs)), *params[1:])
 
 
 def begin(
