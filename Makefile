@@ -39,11 +39,18 @@ types: .venv/.synced ## mypy
 	@echo "== mypy"
 	@$(BIN)/mypy
 
+# Nearly all the time goes into compiling, and most of that into making programs fast that run once.
+# So quick tests compile without it, but for those of bits, rounding and the headline.
+pytest: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
 pytest: .venv/.synced ## the quick tests
 	@echo "== pytest (quick)"
-	@$(PYTEST) -q -n 2 --dist loadfile -m "not slow"
+	@$(PYTEST) -q -n 2 --dist loadfile -m "not slow and not optimised"
+	@echo "== pytest (quick, compiled as users compile)"
+	@XLA_FLAGS= $(PYTEST) -q -n 2 --dist loadfile -m "optimised and not slow" \
+	  $$(grep -rl --include='*.py' 'mark\.optimised' tests)
 
-test: lint types pytest ## ruff, mypy and the quick tests
+test: lint ## ruff, mypy and the quick tests
+	@$(MAKE) --no-print-directory -j 2 types pytest
 
 slow: .venv/.synced ## the slow tests
 	@echo "== pytest (slow)"

@@ -163,12 +163,29 @@ def __dir__() -> list[str]:
 
 
 def _register() -> None:
-    """Make the two cliffs known to `gymnasium.make`; calling it again changes nothing."""
-    for name in ("CliffWalk", "RiskyCliff"):
+    """Make our environments known to `gymnasium.make`; calling it again changes nothing."""
+    finite, pure = "environments:RiskTaskEnv", "noisy:PureGymEnv"
+    entries = {
+        "CliffWalk": ("environments:CliffWalkEnv", ""),
+        "RiskyCliff": ("environments:RiskyCliffEnv", ""),
+        "Insurance": (finite, "insurance"),
+        "TwoSuppliers": (finite, "two-suppliers"),
+        "Maintenance": (finite, "maintenance"),
+        "ManyEquals": (finite, "many-equals"),
+        "Portfolio": (finite, "portfolio"),
+        "TwoRoads": (pure, "two-roads"),
+        "NoisyCartPole": (pure, "noisy-cartpole"),
+        "MeanReversion": (pure, "mean-reversion"),
+    }
+    for name, (kind, task) in entries.items():
         env_id = f"surefoot/{name}-v0"
         if env_id not in gymnasium.registry:
-            entry_point = f"surefoot.envs.environments:{name}Env"
-            gymnasium.register(env_id, entry_point=entry_point, max_episode_steps=500)
+            gymnasium.register(
+                env_id,
+                entry_point=f"surefoot.envs.{kind}",
+                max_episode_steps=None if kind == pure else 500,  # these count for themselves
+                kwargs={"task": task} if task else {},
+            )
 
 
 _register()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -58,3 +59,10 @@ def at_least(least: int, **values: Any) -> None:
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise InputError(f"{name} = {value!r}: it must be a whole number, at least {least}")
+
+
+def require(what: str, extra: str, *modules: str) -> None:
+    """Say at once what has to be installed for `what`, before anything is computed for it."""
+    missing = [module for module in modules if find_spec(module) is None]
+    if missing:
+        raise InputError(f"{what} needs {' and '.join(missing)}: pip install 'surefoot[{extra}]'")

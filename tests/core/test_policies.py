@@ -248,6 +248,7 @@ def batch_of(width: int, names: tuple[str, ...]) -> dict[str, Decision]:
     return jax.device_get(jax.jit(jax.vmap(decide))(z, keys))
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("width", [1, 50])
 @pytest.mark.parametrize("name", POLICIES)
 def test_same_bits_in_every_batch_width(name: str, width: int) -> None:

@@ -247,6 +247,7 @@ def exact_steps(potential: str) -> Callable[..., np.ndarray]:
     return compiled(jax.vmap(step))
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("potential", ["bellman", "energy"])
 @pytest.mark.parametrize("width", [1, 7, 50])
 def test_exact_step_has_the_same_bits_in_every_batch_width(potential: str, width: int) -> None:

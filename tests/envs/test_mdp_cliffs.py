@@ -137,7 +137,7 @@ def test_leaving_the_row_along_the_cliff_later_costs_a_third_a_column(later):
 def test_two_optimal_paths_on_every_grid_that_is_allowed(rows, columns):
     if columns + 4 - 2 * rows <= 0:
         with pytest.raises(InputError, match="columns at most"):
-            risky_cliff(rows, columns)
+            top_row_reward(CliffGrid(rows, columns))
         return
     assert optimal_paths(rows, columns) == sorted(
         {along(rows, columns, rows - 1)} | {along(rows, columns, 1)}
@@ -254,7 +254,9 @@ def test_drawings():
         (lambda: risky_cliff(cliff_reward=np.inf), "cliff_reward is inf"),
         (lambda: risky_cliff(sigma=-1), "sigma is -1"),
         (lambda: risky_cliff(rows=2), "rows is 2"),
-        (lambda: risky_cliff(rows=8, columns=12), "at most 7 rows"),
+        (lambda: top_row_reward(CliffGrid(8, 12)), "at most 7 rows"),
+        (lambda: risky_cliff(bonus=10), "bonus is 10: above 10 it would pay to walk"),
+        (lambda: risky_cliff(bonus=np.nan), "bonus is nan"),
         (lambda: risky_cliff(step_reward=1), "step_reward is 1"),
         (lambda: risky_cliff(step_reward=-20), "does not contain step_reward"),
     ],

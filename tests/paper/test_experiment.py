@@ -14,7 +14,7 @@ from surefoot.errors import InputError, RunError
 from surefoot.paper import APART, EXPERIMENTS, caption, experiment_named, run_all
 from surefoot.paper.claims import Claim
 from surefoot.paper.experiment import Experiment, Stopped, measure_cells
-from surefoot.runs.directory import RunDir
+from surefoot.runs.directory import KINDS, RunDir
 from surefoot.runs.files import read_json
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -158,3 +158,7 @@ def test_what_is_not_an_experiment_is_refused():
     with pytest.raises(InputError, match="nothing to run"):
         run_all(Path("nowhere"), only=("none",))
     assert caption("training", "learning") == ""
+
+
+def test_every_experiment_has_a_kind_that_run_directories_know():
+    assert {experiment_named(name).kind for name in EXPERIMENTS | APART} <= set(KINDS)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from surefoot.errors import InputError
-from surefoot.paper import control, gym, gym_choices
+from surefoot.paper import control, gym, gym_choices, never_worse
+from surefoot.policies import SSD, Greedy
 from surefoot.runs.directory import RunDir
 
 SMALL = gym.GymConfig(
@@ -200,3 +203,32 @@ def test_choices_vary_one_setting_at_a_time(tmp_path):
     averaged, chosen_one, unclipped = facts[6], facts[4], facts[-1]
     assert averaged["target_mix"] == 0.01
     assert chosen_one["whole"] not in (averaged["whole"], unclipped["whole"])
+
+
+def test_never_worse_is_a_one_sided_test_with_the_margin_of_the_section():
+    """CartPole's margin is 0.1 (475 - 22) = 45.3. Scores 400, 410, 420 against 500: 90 below."""
+    config = never_worse.NeverWorseConfig(tasks=("cart-pole",), steps=(600,), evaluations=5)
+
+    def judged(ssd: list[float]) -> str:
+        own = curves([490.0, 500.0, 510.0], ssd)
+        own = {"greedy": own["qr"], "ssd": own["wgf"]}
+        return never_worse.judge_task(config, "cart-pole", own).verdict
+
+    assert judged([490.0, 500.0, 510.0]) == "reproduced"
+    assert judged([600.0, 610.0, 620.0]) == "reproduced"  # better is not worse
+    assert judged([400.0, 410.0, 420.0]) == "not reproduced"
+
+
+def test_never_worse_trains_the_default_agent_and_a_greedy_one_alike_but_for_the_rule():
+    config = never_worse.NeverWorseConfig()
+    ssd, greedy = (
+        next(iter(never_worse.trainings(config, agent, "lunar-lander").values())).config
+        for agent in ("ssd", "greedy")
+    )
+    assert ssd.evaluation == SSD()
+    assert greedy.ensemble == 0
+    assert greedy.evaluation == greedy.target == Greedy()
+    same = {"behaviour", "target", "evaluation", "ensemble"}
+    for field in dataclasses.fields(ssd):
+        if field.name not in same:
+            assert getattr(ssd, field.name) == getattr(greedy, field.name)

@@ -21,12 +21,14 @@ import numpy as np
 
 from surefoot.agents.explain import Explanation, explain, known_action_names
 from surefoot.agents.saving import Saved, opened_env
+from surefoot.core.markup import html_lines, html_table
 from surefoot.envs.faults import Fault, FaultPolicy, TrainingEnv, fault_policy
 from surefoot.envs.making import env_name, made_env, separate_env
 from surefoot.envs.masks import Masks, checked_masks
 from surefoot.errors import InputError, RunError, at_least, unknown
 from surefoot.policies import SSD, Decision, Policy, policy_named
 from surefoot.runs.checkpoints import Checkpoints
+from surefoot.runs.format import settings
 from surefoot.runs.logs import Finished, RunLog, Watch
 from surefoot.runs.progress import Bar, Mode
 from surefoot.runs.progress import progress as show_progress
@@ -97,6 +99,18 @@ class Agent(Saved):
 
     # --- what it is --------------------------------------------------------------------
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what it is, how far it is, and where its settings differ."""
+        title = f"{type(self).__name__} on {self.env_name}, seed {self.seed}"
+        own, usual = settings(self.config), settings(self.config_type())
+        changed = [(name, str(own[name]), str(usual[name]))
+                   for name in own if own[name] != usual[name]]  # fmt: skip
+        about = (
+            f"{self.num_timesteps:,} steps learned, loss {own['loss']}, acts by {own['evaluation']}"
+        )
+        table = html_table(("setting", "here", "default"), changed) if changed else ""
+        return f"<div>{html_lines([title, about])}{table}</div>"
+
     @property
     def env(self) -> gym.Env[Any, Any] | None:
         """The training environment; None for a process given as arrays."""
@@ -161,7 +175,9 @@ class Agent(Saved):
         mode: Mode = "auto" if progress else "silent"
         name = f"{self.env_name}, {self.config.loss}, seed {self.seed}"
         try:
-            with show_progress(total_timesteps, name, "steps", mode=mode) as bar, session:
+            before = self.num_timesteps  # a resumed run's bar starts where it was
+            shown = show_progress(before + total_timesteps, name, "steps", start=before, mode=mode)
+            with shown as bar, session:
                 self._learn(total_timesteps, looks, policy.retries, session, bar)
         finally:
             self._book = None

@@ -15,21 +15,27 @@ from surefoot.envs.discrete import DiscreteEnv, decode, encode, flatten_discrete
 from surefoot.envs.drawing import draw_grid, draw_path, draw_pixels
 from surefoot.envs.dynamic import (
     PolicyEvaluation,
+    Surest,
     ValueIteration,
     evaluate_policy,
+    expected_visits,
     optimal_actions,
     policy_probabilities,
     reward_moments,
+    surest,
     value_iteration,
 )
-from surefoot.envs.environments import CliffWalkEnv, RiskyCliffEnv, TabularEnv
+from surefoot.envs.environments import CliffWalkEnv, RiskTaskEnv, RiskyCliffEnv, TabularEnv
 from surefoot.envs.exact import ExactProcess, ExactReturns, ReturnLaw, exact_process
 from surefoot.envs.finite import TabularMDP, reset, step
 from surefoot.envs.montecarlo import Rollouts, monte_carlo_returns, simulate_returns
+from surefoot.envs.risk import FINITE_TASKS, QUESTIONS, RiskTask, finite_task
 
 __all__ = [
     "ACTION_NAMES",
     "ARROWS",
+    "FINITE_TASKS",
+    "QUESTIONS",
     "CliffGrid",
     "CliffWalkEnv",
     "DiscreteEnv",
@@ -38,8 +44,11 @@ __all__ = [
     "GreedyPath",
     "PolicyEvaluation",
     "ReturnLaw",
+    "RiskTask",
+    "RiskTaskEnv",
     "RiskyCliffEnv",
     "Rollouts",
+    "Surest",
     "TabularEnv",
     "TabularMDP",
     "ValueIteration",
@@ -51,6 +60,8 @@ __all__ = [
     "encode",
     "evaluate_policy",
     "exact_process",
+    "expected_visits",
+    "finite_task",
     "flatten_discrete",
     "greedy_path",
     "monte_carlo_returns",
@@ -62,6 +73,7 @@ __all__ = [
     "risky_cliff",
     "simulate_returns",
     "step",
+    "surest",
     "tabular_from_gym",
     "top_row_reward",
     "value_iteration",

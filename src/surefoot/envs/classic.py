@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,7 @@ from surefoot.errors import unknown
 class EnvState(NamedTuple):
     x: jax.Array  # [D] float32, also the observation
     steps: jax.Array  # int32 since the reset
+    noise: Any = ()  # uint32 [2], the key of what comes next in an environment with random numbers
 
 
 Outcome = tuple[EnvState, jax.Array, jax.Array, jax.Array, jax.Array]

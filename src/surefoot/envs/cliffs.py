@@ -112,6 +112,7 @@ def risky_cliff(
     step_reward: float = -1.0,
     cliff_reward: float = -100.0,
     reward_clip: tuple[float, float] = (-10.0, 10.0),
+    bonus: float = 0.0,
 ) -> TabularMDP:
     """Section 5.4's CliffWalk: the top row and the row along the cliff are worth the same.
 
@@ -119,19 +120,44 @@ def risky_cliff(
     in columns 1..columns-2 N(step_reward, sigma^2), elsewhere `step_reward`. `sigma` is a
     standard deviation. Only the random rewards are clipped; with a sigma so large that the clip
     bites on one side more than on the other, the two paths no longer tie exactly.
+
+    `bonus` makes the path along the cliff better by so much in all, or worse. Where the grid is so
+    high that no negative reward of the top row alone makes up for the climb, the first and the last
+    column share in it (`detour_rewards`).
     """
     grid = CliffGrid(rows, columns)
-    top = top_row_reward(grid, step_reward)
+    mean = detour_rewards(grid, step_reward)
     _check_reward("cliff_reward", cliff_reward)
+    _check_reward("bonus", bonus)
+    if step_reward + bonus / (grid.columns - 2) >= 0:
+        raise InputError(
+            f"bonus is {bonus}: above {-step_reward * (grid.columns - 2):g} it would pay to walk "
+            "along the cliff for ever"
+        )
     if not (np.isfinite(sigma) and sigma >= 0):
         raise InputError(f"sigma is {sigma}: a standard deviation is finite and not negative")
     if sigma > 0 and not reward_clip[0] < step_reward < reward_clip[1]:
         raise InputError(f"reward_clip {reward_clip} does not contain step_reward {step_reward}")
-    mean = np.full((grid.rows, grid.columns), float(step_reward))
-    mean[0] = top
+    mean[-2, 1:-1] += bonus / (grid.columns - 2)
     std = np.zeros_like(mean)
     std[-2, 1:-1] = sigma
     return _grid_mdp(grid, mean.ravel(), std.ravel(), cliff_reward, reward_clip=reward_clip)
+
+
+def detour_rewards(grid: CliffGrid, step_reward: float = -1.0) -> np.ndarray:
+    """[rows, columns] certain rewards of entering each cell, such that both paths tie.
+
+    Up to (columns + 3) / 2 rows the top row has `top_row_reward`. Beyond, the path over the top has
+    C + 2R - 6 cells of its own (those above the row along the cliff), and C - 2 noisy ones of the
+    other path to make up for: each is worth r (C - 2) / (C + 2R - 6).
+    """
+    mean = np.full((grid.rows, grid.columns), float(step_reward))
+    if grid.columns + 4 - 2 * grid.rows > 0 or grid.rows < 3 or not step_reward < 0:
+        mean[0] = top_row_reward(grid, step_reward)  # which refuses what cannot tie
+        return mean
+    own = step_reward * (grid.columns - 2) / (grid.columns + 2 * grid.rows - 6)
+    mean[0], mean[:-2, 0], mean[:-2, -1] = own, own, own
+    return mean
 
 
 def top_row_reward(grid: CliffGrid, step_reward: float = -1.0) -> float:

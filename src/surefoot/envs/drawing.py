@@ -1,4 +1,4 @@
-"""Pictures of a cliff: text for the terminal and pixels by NumPy alone."""
+"""Pictures of environments: text for the terminal and pixels by NumPy alone."""
 
 from __future__ import annotations
 
@@ -71,6 +71,47 @@ def draw_pixels(
                 tile = _with_agent(tile)
             top, left = row * cell + 1, column * cell + 1
             image[top : top + cell - 1, left : left + cell - 1] = tile
+    return image
+
+
+def draw_text(cells: tuple[int, int], at: int | None) -> str:
+    """States in rows and columns: @ where the agent is, · elsewhere."""
+    marks = np.full(cells[0] * cells[1], "·")
+    if at is not None:
+        marks[at] = AGENT
+    return _join(marks.reshape(cells), False)
+
+
+def draw_cells(cells: tuple[int, int], at: int | None, *, cell: int = 48) -> np.ndarray:
+    """[rows * cell + 1, columns * cell + 1, 3] uint8; the same marks as `draw_text`."""
+    rows, columns = cells
+    image = np.empty((rows * cell + 1, columns * cell + 1, 3), np.uint8)
+    image[:] = _LINE
+    ground = _tile("·", cell)
+    for state in range(rows * columns):
+        top, left = (cell * place + 1 for place in divmod(state, columns))
+        tile = _with_agent(ground) if state == at else ground
+        image[top : top + cell - 1, left : left + cell - 1] = tile
+    return image
+
+
+def draw_plane(
+    point: tuple[float, float],
+    shaded: tuple[float, float, float, float] | None = None,
+    size: tuple[int, int] = (240, 480),
+) -> np.ndarray:
+    """[height, width, 3] uint8: a point of the unit square, and a box (left, right, low, high) of
+    it that pays noisy rewards."""
+    height, width = size
+    y, x = np.mgrid[:height, :width]
+    across, up = (x + 0.5) / width, 1 - (y + 0.5) / height
+    image = np.empty((height, width, 3), np.uint8)
+    image[:] = _GROUND
+    if shaded is not None:
+        left, right, low, high = shaded
+        image[(across >= left) & (across < right) & (up >= low) & (up < high)] = _NOISY
+    away = np.hypot((across - point[0]) * width, (up - point[1]) * height)
+    image[away < 12], image[away < 10] = _RIM, _AGENT
     return image
 
 

@@ -140,14 +140,10 @@ def evaluate_policy(
     check_gamma(gamma)
     probs = policy_probabilities(mdp, policy)
     model = _model(mdp)
-    flow = np.zeros((mdp.num_states, mdp.num_states))  # P(s -> s', not ended)
-    weight = probs[:, :, None] * model.continues
-    sources = np.broadcast_to(np.arange(mdp.num_states)[:, None, None], weight.shape)
-    np.add.at(flow, (sources, model.next_state), weight)
+    flow, ends = _flow(probs, model)
     seeds = mdp.start_distribution > 0 if only_reachable else np.ones(mdp.num_states, bool)
     keep = _reachable(flow, seeds)
     if gamma == 1:
-        ends = np.sum(probs[:, :, None] * (model.probability - model.continues), axis=(1, 2))
         _check_proper(flow, ends, keep)
 
     v_mean = _solve(flow, gamma, _average(probs, _expected(model)), keep)
@@ -164,6 +160,51 @@ def evaluate_policy(
     known = keep[:, None] & mdp.feasible
     q_mean, q_variance = (np.where(known, q, np.nan) for q in (q_mean, q_variance))
     return PolicyEvaluation(v_mean, v_variance, q_mean, q_variance)
+
+
+def expected_visits(mdp: TabularMDP, policy: Any) -> np.ndarray:
+    """[S]: how often each state is met in an episode of `policy`, which has to end."""
+    model = _model(mdp)
+    flow, ends = _flow(policy_probabilities(mdp, policy), model)
+    keep = _reachable(flow, mdp.start_distribution > 0)
+    _check_proper(flow, ends, keep)
+    return np.where(keep, np.nan_to_num(_solve(flow.T, 1.0, mdp.start_distribution, keep)), 0.0)
+
+
+class Surest(NamedTuple):
+    """What is right where nobody may pay for safety."""
+
+    actions: np.ndarray  # [S, A]: of the best mean, and of the least variance among these
+    policy: np.ndarray  # [S] one of them
+    best: np.ndarray  # [S] the best mean
+
+
+def surest(mdp: TabularMDP, gamma: float = 1.0, tolerance: float = 1e-9) -> Surest:
+    """The actions of the best mean whose return varies least, if they are taken from then on.
+
+    Where one of the actions of the best mean dominates the others it is this one: of equal means
+    the dominant return has the least variance. `tolerance` is relative to the rewards.
+    """
+    size = float(np.abs(mdp.reward_mean).max() or 1.0)
+    values = value_iteration(mdp, gamma, 1e-13 * size)
+    best = optimal_actions(values.q, tolerance * size)
+    policy = best.argmax(axis=1)
+    while True:
+        spread = np.where(best, evaluate_policy(mdp, policy, gamma).q_variance, np.inf)
+        least = spread <= spread.min(axis=1, keepdims=True) + (tolerance * size) ** 2
+        now = np.where(least[np.arange(len(policy)), policy], policy, least.argmax(axis=1))
+        if (now == policy).all():
+            return Surest(least, policy, values.v)
+        policy = now
+
+
+def _flow(probs: np.ndarray, model: _Model) -> tuple[np.ndarray, np.ndarray]:
+    """P(s -> s', not ended) under a policy, and P(ends in s)."""
+    flow = np.zeros((len(probs), len(probs)))
+    weight = probs[:, :, None] * model.continues
+    sources = np.broadcast_to(np.arange(len(probs))[:, None, None], weight.shape)
+    np.add.at(flow, (sources, model.next_state), weight)
+    return flow, np.sum(probs[:, :, None] * (model.probability - model.continues), axis=(1, 2))
 
 
 def _model(mdp: TabularMDP) -> _Model:

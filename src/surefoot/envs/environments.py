@@ -1,4 +1,4 @@
-"""The same arrays as a Gymnasium environment, and the two cliffs registered.
+"""The same arrays as a Gymnasium environment: the two cliffs, and the tasks of the risk suite.
 
 Termination comes from the process. Truncation comes only from the time limit that `gym.make`
 wraps around the registered environments (500 steps, the paper's horizon).
@@ -15,8 +15,9 @@ import numpy as np
 from gymnasium import spaces
 
 from surefoot.envs.cliffs import CliffGrid, cliff_walk, noisy_states, risky_cliff
-from surefoot.envs.drawing import draw_grid, draw_pixels
+from surefoot.envs.drawing import draw_cells, draw_grid, draw_pixels, draw_text
 from surefoot.envs.finite import TabularMDP
+from surefoot.envs.risk import finite_task
 from surefoot.errors import InputError, unknown
 
 
@@ -24,20 +25,25 @@ class TabularEnv(gym.Env[Any, Any]):
     """Steps a `TabularMDP` with Gymnasium's own random generator.
 
     `reset(options={"state": s})` starts in a chosen state. Where the process masks actions,
-    `info["action_mask"]` says which are feasible. `grid` gives it something to render.
+    `info["action_mask"]` says which are feasible. `grid` gives it something to render, or `cells`,
+    the rows and columns its states are drawn in.
     """
 
     metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 8}  # noqa: RUF012
 
     def __init__(
-        self, mdp: TabularMDP, render_mode: str | None = None, grid: CliffGrid | None = None
+        self,
+        mdp: TabularMDP,
+        render_mode: str | None = None,
+        grid: CliffGrid | None = None,
+        cells: tuple[int, int] | None = None,
     ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise unknown("render mode", render_mode, self.metadata["render_modes"])
         if grid is not None and grid.num_states != mdp.num_states:
             raise InputError(f"grid has {grid.num_states} cells, mdp {mdp.num_states} states")
         self.mdp = mdp
-        self.grid = grid
+        self.grid, self.cells = grid, cells
         self.render_mode = render_mode
         self.observation_space = spaces.Discrete(mdp.num_states)
         self.action_space = spaces.Discrete(mdp.num_actions)
@@ -77,7 +83,12 @@ class TabularEnv(gym.Env[Any, Any]):
             return None
         if self.grid is None:
             if self.render_mode == "ansi":
-                return f"state {self._state} of {self.mdp.num_states}"
+                said = f"state {self._state} of {self.mdp.num_states}"
+                return (
+                    said if self.cells is None else f"{said}\n{draw_text(self.cells, self._state)}"
+                )
+            if self.cells is not None:
+                return draw_cells(self.cells, self._state)
             raise InputError("rgb_array needs a grid: this environment has none")
         draw: Callable[..., Any] = draw_grid if self.render_mode == "ansi" else draw_pixels
         return draw(self.grid, self._noisy, self._state)
@@ -118,3 +129,13 @@ class RiskyCliffEnv(_CliffEnv):
     """`surefoot/RiskyCliff-v0`: arguments of `risky_cliff`."""
 
     build = staticmethod(risky_cliff)
+
+
+class RiskTaskEnv(TabularEnv):
+    """`surefoot/Insurance-v0` and the other finite tasks of the suite: their question and knobs."""
+
+    def __init__(
+        self, task: str, question: str = "tie", render_mode: str | None = None, **knobs: Any
+    ) -> None:
+        self.task = finite_task(task, question, **knobs)
+        super().__init__(self.task.mdp, render_mode, cells=self.task.cells)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import gymnasium as gym
 
 from surefoot.errors import InputError
+
+EXTRA = re.compile(r"classic[-_]control|box2d", re.IGNORECASE)  # what surefoot[envs] brings
 
 
 def made_env(env_id: str, **options: Any) -> gym.Env[Any, Any]:
@@ -18,6 +21,8 @@ def made_env(env_id: str, **options: Any) -> gym.Env[Any, Any]:
     except Exception as error:  # an environment of the user's own can raise anything
         known = isinstance(error, gym.error.Error | ImportError)
         text = f"{'' if known else f'{type(error).__name__}: '}{' '.join(str(error).split())}"
+        if isinstance(error, gym.error.DependencyNotInstalled) and EXTRA.search(text):
+            text = "it needs packages that are not installed: pip install 'surefoot[envs]'"
         raise InputError(f"environment {env_id!r}: {text}") from error
 
 

@@ -43,6 +43,10 @@ CAPTIONS: dict[str, dict[str, str]] = {
         "choices": "Return of each trial over the last fifth of the run (full) and of its first "
         "half (open). Dotted: solved."
     },
+    "never-worse": {
+        "returns": "The default agent (ssd) and the same agent that is greedy: all trials thin, "
+        "their interquartile mean thick. Dotted: solved.",
+    },
     "surest": {
         "rules": "The same tables, decided by each rule: share of trials that take the sure path "
         "where it parts from the one along the cliff, which is worth the same. 95 % intervals.",

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surefoot.agents.neural import NeuralConfig
+from surefoot.core.stats import interquartile_mean
 from surefoot.errors import InputError, unknown
 from surefoot.paper.experiment import Tables
-from surefoot.plots.styles import GREY
+from surefoot.plots.styles import GREY, Style
 from surefoot.training.train import Training
 from surefoot.training.trials import run_trials
 
@@ -89,3 +90,13 @@ class Curves(NamedTuple):
     def scores(self) -> np.ndarray:
         """Mean return over the last fifth of the evaluations, one per trial."""
         return self.returns[:, -max(1, self.returns.shape[1] // 5) :].mean(axis=1)
+
+    def draw(self, ax: Any, look: Style, name: str) -> None:
+        """All trials thin, their interquartile mean thick."""
+        for each in self.returns:
+            ax.plot(self.steps, each, color=look.color, alpha=0.3, linewidth=0.8)
+        middle = [interquartile_mean(column) for column in self.returns.T]
+        ax.plot(
+            self.steps, middle, color=look.color, linestyle=look.linestyle, linewidth=2.4,
+            marker=look.marker, markevery=4, label=name,
+        )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from surefoot.errors import InputError, RunError
+from surefoot.errors import InputError, RunError, require
 from surefoot.paper.claims import Claim, read_claims, write_claims
 from surefoot.plots import save_figure
 from surefoot.runs.directory import Existing, RunDir
@@ -89,6 +89,7 @@ class Experiment(Generic[Config, Results]):
 
     def run(self, config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
         """Run into the directory `out`, keeping what is there already; returns the claims."""
+        require("an experiment", "report", "matplotlib", "polars")
         settings = plain(config, where="config")
         stored = {name: value for name, value in settings.items() if name not in ELSEWHERE}
         run = RunDir.create(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surefoot.agents.neural.config import PAPER, NeuralConfig
-from surefoot.core.stats import equivalence, interquartile_mean, iqm_interval, mean_interval, welch
+from surefoot.core.stats import equivalence, iqm_interval, mean_interval, welch
 from surefoot.errors import InputError, at_least
 from surefoot.paper.claims import Claim, Verdict
 from surefoot.paper.control import LOSSES, TASKS, Curves, GymTask, check_tasks, train_missing
@@ -102,6 +102,7 @@ SOLVING: dict[str, dict[str, Any]] = {
         "double_q": True, "step_size": 10.0, "max_grad_norm": 10.0,
     },
 }  # fmt: skip
+LONGER = 2  # times the steps of the paper's settings
 EXPLORING = 0.2  # share of the steps over which exploration falls from 1, in those settings
 TIMES = {"cart-pole": 2}  # a run is short, and one that fails now and then outweighs nine others
 
@@ -116,6 +117,12 @@ def seeds_of(config: GymConfig) -> list[int]:
     return list(range(config.seed, config.seed + max(config.trials, most)))
 
 
+def solving_options(task: str, steps: int) -> dict[str, Any]:
+    """The settings made for a task, for a run of that many steps."""
+    own = SOLVING[task] | {"explore_start": 1.0, "explore_steps": int(EXPLORING * steps)}
+    return own | ({"learning_rate_steps": steps} if "learning_rate_end" in own else {})
+
+
 def make_trials(config: GymConfig, task: str, steps: int, solving: bool) -> list[Training]:
     own: dict[str, Any] = PAPER | {
         "particles": config.particles, "target_period": config.target_period,
@@ -123,9 +130,7 @@ def make_trials(config: GymConfig, task: str, steps: int, solving: bool) -> list
         "max_grad_norm": config.max_grad_norm,
     }  # fmt: skip
     if solving:
-        own |= SOLVING[task] | {"explore_start": 1.0, "explore_steps": int(EXPLORING * steps)}
-        if "learning_rate_end" in own:
-            own["learning_rate_steps"] = steps
+        own |= solving_options(task, steps)
     return [
         TASKS[task].training(
             NeuralConfig(loss=loss, **own), steps, config.evaluations, config.seed + k,
@@ -151,7 +156,7 @@ def measure(config: GymConfig, tables: Tables) -> None:
 
 def _setup(config: GymConfig, task: str, solving: bool) -> dict[str, Training]:
     """The trials of a task by the names of their tables."""
-    steps = dict(zip(config.tasks, config.steps, strict=True))[task] * (2 if solving else 1)
+    steps = dict(zip(config.tasks, config.steps, strict=True))[task] * (LONGER if solving else 1)
     trials = make_trials(config, task, steps, solving)
     name = f"{task}-exploring" if solving else task
     return {f"{name}.{trial.config.loss}-{trial.seed}": trial for trial in trials}
@@ -291,14 +296,7 @@ def draw_returns(results: GymResults) -> Figure:
         ax.set_visible(False)
     for ax, (name, curves) in zip(np.ravel(axes), results.curves.items(), strict=False):
         for loss, own in curves.items():
-            look = style(loss)
-            for each in own.returns:
-                ax.plot(own.steps, each, color=look.color, alpha=0.3, linewidth=0.8)
-            middle = [interquartile_mean(column) for column in own.returns.T]
-            ax.plot(
-                own.steps, middle, color=look.color, linestyle=look.linestyle, linewidth=2.4,
-                marker=look.marker, markevery=4, label=loss.upper(),
-            )  # fmt: skip
+            own.draw(ax, style(loss), loss.upper())
         title, task = _task(name)
         task.mark(ax, across=True)
         label(ax, title, "environment steps")

@@ -85,7 +85,7 @@ class SurestConfig:
     """Networks trained on the steps that pay a sure or a noisy reward, for each question."""
     scales: tuple[float, ...] = (1.0, 1000.0, 0.001)
     """What the rewards of these steps are multiplied by."""
-    steps: int = 15_000
+    steps: int = 10_000
     """Training steps of a network."""
     engine: str = "local"
     """serial, local (worker processes of this machine) or ray (a cluster)."""

@@ -26,6 +26,7 @@ import numpy as np
 from surefoot.core import array
 from surefoot.core.array import pairwise_sum
 from surefoot.core.evidence import Evidence, average, check_counts, from_counts, from_ensemble
+from surefoot.core.markup import html_lines, html_table
 from surefoot.core.shortfall import FEW, standings, violations
 from surefoot.core.sorting import network_sort
 from surefoot.errors import InputError
@@ -58,6 +59,23 @@ class Decision(NamedTuple):
     def multiple_solutions(self) -> jax.Array:
         """Whether more than one action had the best mean: when a choice is to be made."""
         return jnp.sum(self.tied, axis=-1) > 1
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of one decision; of a batch, who decided how often."""
+        who = np.asarray(self.decided_by)
+        names = [kind.name.lower().replace("_", "-") for kind in DecidedBy]
+        if who.ndim:
+            counts = [(name, str(int((who == k).sum()))) for k, name in enumerate(names)]
+            return html_table(("decided by", f"of {who.size}"), counts)
+        rows = [
+            (str(a), f"{gap:.4g}", f"{error:.3g}", "yes" if tied else "no")
+            for a, (gap, error, tied) in enumerate(
+                zip(self.gap, self.error, self.tied, strict=True)
+            )
+        ]
+        header = ("action", "below the best mean", "standard error", "worth the same")
+        said = html_lines([f"action {int(self.action)}, decided by {names[int(who)]}"])
+        return f"<div>{said}{html_table(header, rows, strong=int(self.action))}</div>"
 
 
 class View(NamedTuple):
@@ -158,12 +176,12 @@ class Policy(ABC):
         members, z = z, average(z) if z.ndim == 3 else z
         feasible = jnp.ones(z.shape[0], bool) if mask is None else mask
         view = View(z, feasible, *standings(z, mask, in_place=assume_sorted))
-        best = jnp.argmax(feasible & view.sound & (view.mean_lag == 0))
+        best = feasible & view.sound & (view.mean_lag == 0)
         evidence = None
         if members.ndim == 3:
-            evidence = from_ensemble(members, best)
-        elif n is not None:
-            evidence = from_counts(z, n, best)
+            evidence = from_ensemble(members, jnp.argmax(best))
+        elif n is not None:  # of equal means one that something is known of
+            evidence = from_counts(z, n, jnp.argmax(best.astype(jnp.int32) + (best & (n > 1))))
         return self.settle(view._replace(evidence=evidence), key)
 
     def settle(self, view: View, key: jax.Array) -> Decision:

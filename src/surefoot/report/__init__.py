@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from surefoot.errors import require
 from surefoot.runs.files import atomic_write
 
 __all__ = ["default_place", "report"]
@@ -27,6 +28,7 @@ def report(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = No
     training or a sweep, a folder of several of these, or a file of returns. `out` is `report.html`
     in that directory by default; an earlier page is replaced as a whole or not at all.
     """
+    require("a report", "report", "jinja2", "matplotlib")
     from surefoot.report.page import render
     from surefoot.report.sources import page_of
 

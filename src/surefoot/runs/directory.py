@@ -46,7 +46,7 @@ Existing = Literal["error", "resume", "overwrite"]
 EXISTING = ("error", "resume", "overwrite")
 KINDS = (
     "training", "sweep", "comparison", "risky-cliff", "evaluation", "regression", "ablation", "gym",
-    "gym-choices", "figures", "theory", "surest",
+    "gym-choices", "figures", "theory", "surest", "never-worse",
 )  # fmt: skip
 FILES = (
     "complete.json",  # first: a run that is being removed must not look complete

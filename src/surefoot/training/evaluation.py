@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import jax
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.adapters import Actor, act
+from surefoot.core.markup import html_table
 from surefoot.core.particles import cvar
 from surefoot.core.stats import Interval, mean_interval
 from surefoot.envs import TabularEnv
@@ -19,13 +21,19 @@ from surefoot.envs.discrete import DiscreteEnv, decode
 from surefoot.envs.making import made_env
 from surefoot.envs.masks import Masks
 from surefoot.errors import InputError, RunError, at_least
-from surefoot.policies import DecidedBy, policy_named
+from surefoot.policies import SSD, DecidedBy, Decision, Greedy, policy_named
 from surefoot.runs.progress import Bar, progress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LANES = 16  # environments stepped side by side, so that one compiled call decides for all
 LONGEST = 100_000  # steps of an episode in an environment that sets no limit
 CVAR_LEVELS = (0.05, 0.25)
+TAILS = tuple(f"CVaR {level:g}" for level in CVAR_LEVELS)
+COLUMNS = ("policy", "mean return", "deviation", *TAILS, "steps")
 RESAMPLES = 1000
+ROUNDING = 1e-5  # of a lead in float32
 
 Returns = NDArray[np.float64]
 
@@ -39,7 +47,8 @@ class Evaluated:
     """Undiscounted, one per episode; the n-th episode has the same seed for every policy."""
     lengths: NDArray[np.int64]
     decided: dict[str, float]
-    """Share of the decisions made by dominance, by a drawn tie, by the fallback, by the score."""
+    """Share of the decisions made by the mean alone, by dominance between actions that are worth
+    the same, by a drawn tie, by the fallback, by another score."""
 
     @property
     def mean(self) -> Interval:
@@ -55,6 +64,22 @@ class Evaluated:
         drawn = np.random.default_rng(seed).integers(n, size=(RESAMPLES, n))
         low, high = np.quantile(np.asarray(cvar(self.returns[drawn], level)), [0.025, 0.975])
         return Interval(float(cvar(self.returns, level)), float(low), float(high), n)
+
+    def row(self, seed: int = 0) -> tuple[str, ...]:
+        """Its numbers as text, under `COLUMNS`."""
+        tails = [str(self.cvar(level, seed)) for level in CVAR_LEVELS]
+        steps = f"{self.lengths.mean():.4g}"
+        return (self.policy, str(self.mean), f"{self.deviation:.4g}", *tails, steps)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return html_table(COLUMNS, [self.row()])
+
+    def figure(self) -> Figure:
+        """A matplotlib figure of the returns: distribution, lower tail, dispersion."""
+        from surefoot.plots import draw_comparison
+
+        return draw_comparison({self.policy: self.returns})
 
 
 def evaluate(
@@ -105,14 +130,16 @@ def _episodes(
     seen = [s[0] for s in starts]
     masks: list[Any] = [reader.read(s[1]) for reader, s in zip(readers, starts, strict=True)]
     at: list[int | None] = list(range(begun))  # the episode each lane is in
-    counts = np.zeros(len(DecidedBy), np.int64)
+    counts: Counter[str] = Counter()
+    by_mean = isinstance(actor.policy, SSD | Greedy)
     while any(episode is not None for episode in at):
         known = masks[0] is not None
         decision = actor.decide(_batch(seen), action_masks=np.stack(masks) if known else None)
+        who = _who(decision, by_mean)
         for i, episode in enumerate(at):
             if episode is None:
                 continue
-            counts[int(decision.decided_by[i])] += 1
+            counts[who[i]] += 1
             action = decode(lanes[i].action_space, int(decision.action[i]))
             seen[i], reward, terminated, truncated, info = lanes[i].step(action)
             totals[episode] += float(reward)
@@ -130,8 +157,22 @@ def _episodes(
                     begun += 1
             if known:
                 masks[i] = readers[i].expect(info, final=at[i] is None)
-    shares = {kind.name.lower(): float(counts[kind] / counts.sum()) for kind in DecidedBy}
-    return Evaluated(name, totals, lengths, {k: v for k, v in shares.items() if v > 0})
+    shares = {who: number / counts.total() for who, number in counts.most_common()}
+    return Evaluated(name, totals, lengths, shares)
+
+
+def _who(decision: Decision, by_mean: bool) -> list[str]:
+    """Who decided for each lane. Where nobody that is worth the same is less sure than the action,
+    the mean alone decided, also if dominance, which sees the mean too, had said so: of particles
+    that have collapsed to one value nothing else is left."""
+    rows = np.arange(len(decision.action))
+    lead = decision.violations[rows, :, decision.action]  # of its F^-2 over each other's
+    gap = decision.gap - decision.gap[rows, decision.action][:, None]
+    surer = (decision.tied & (lead - gap > ROUNDING * lead)).any(axis=-1)
+    names = np.array([kind.name.lower() for kind in DecidedBy], dtype=object)[decision.decided_by]
+    alone = (decision.decided_by == DecidedBy.DOMINANCE) & ~surer
+    alone |= (decision.decided_by == DecidedBy.SCORE) & by_mean
+    return list(np.where(alone, "mean", names))
 
 
 def _batch(seen: list[Any]) -> Any:

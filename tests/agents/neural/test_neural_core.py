@@ -12,7 +12,7 @@ from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.agents.neural.config import NeuralConfig
+from surefoot.agents.neural.config import PAPER, NeuralConfig
 from surefoot.agents.neural.losses import Categorical, equal_particles, loss_of
 from surefoot.agents.neural.network import init_mlp, mlp
 from surefoot.agents.neural.optimizer import adam
@@ -127,7 +127,8 @@ def test_adam_first_step_by_hand():
     # m = 0.1 g, v = 0.001 g^2, bias-corrected m^ = g and v^ = g^2: the step is -lr g / (|g| + eps).
     # A gradient of norm 5 clipped to 1 is a fifth of it: (0.6, 0.8).
     for norm, g in ((None, np.array([3.0, 4.0])), (1.0, np.array([0.6, 0.8]))):
-        method = optimizer(NeuralConfig(learning_rate=0.1, adam_eps=1.0, max_grad_norm=norm))
+        config = NeuralConfig(**PAPER, learning_rate=0.1, adam_eps=1.0, max_grad_norm=norm)
+        method = optimizer(config)
         params = (jnp.zeros(2),)
         changes, _ = method.update((jnp.asarray([3.0, 4.0]),), method.init(params), params)
         np.testing.assert_allclose(changes[0], -0.1 * g / (g + 1), rtol=1e-4)

@@ -19,7 +19,15 @@ from surefoot.agents.neural.ensemble import members, resample, surest_of_tied
 from surefoot.agents.neural.loop import CompiledNetwork, fresh_state
 from surefoot.agents.neural.replay import Sample
 from surefoot.agents.neural.spaces import Spec, spec_of
-from surefoot.agents.neural.step import Networks, batch_loss, compiled, init_carry, targets, update
+from surefoot.agents.neural.step import (
+    Networks,
+    act,
+    batch_loss,
+    compiled,
+    init_carry,
+    targets,
+    update,
+)
 from surefoot.agents.scale import Scale, begun, initial_scale, observe, power_of_two, renewed, shown
 from surefoot.envs.classic import CartPole
 from surefoot.policies import SSD
@@ -54,11 +62,33 @@ def test_a_resample_is_poisson_independent_and_fixed():
 # --- ensembles -------------------------------------------------------------------------------
 
 
-def test_members_lie_about_the_particles():
-    z = jnp.asarray([[[0.0, 2.0], [5.0, 5.0]]])
-    means = jnp.asarray([[[10.0, 1.0], [14.0, 3.0]]])  # about 12 and 2
-    expected = [[[[-2.0, 0.0], [4.0, 4.0]], [[2.0, 4.0], [6.0, 6.0]]]]
+def test_members_are_the_particles_moved_to_their_means():
+    z = jnp.asarray([[[0.0, 2.0], [5.0, 5.0]]])  # about 1 and 5
+    means = jnp.asarray([[[10.0, 1.0], [14.0, 3.0]]])
+    expected = [[[[9.0, 11.0], [1.0, 1.0]], [[13.0, 15.0], [3.0, 3.0]]]]
     np.testing.assert_array_equal(members(z, means), expected)
+
+
+def test_one_member_after_another_gathers_the_data():
+    # Hidden layers that say nothing; member e says 1 of action 0 and e of action 1, in a bias.
+    config = NeuralConfig(hidden=(8,), particles=4, ensemble=5, explore=0.0, learning_starts=0)
+    wide = init_carry(config, SPEC, jax.random.key(0)).params
+    bias = np.r_[np.zeros(8), np.stack([np.full(5, 0.5), np.arange(5.0)], axis=1).ravel()]
+    params = (jnp.zeros_like(wide[0]), jnp.zeros_like(wide[1]).at[-1].set(bias))
+    key, obs = jax.random.key_data(jax.random.key(7)), jnp.ones(3)
+
+    @partial(jax.jit, static_argnums=0)
+    def taken(config, steps, bits):
+        return jax.vmap(lambda s: act(config, SPEC, params, obs, bits, s, key))(steps)
+
+    steps, bits = jnp.arange(20_000), jnp.arange(4, dtype=jnp.uint32)
+    actions = np.asarray(taken(config, steps, bits)).reshape(200, 100)
+    assert (actions == actions[:, :1]).all()  # for a hundred steps
+    # Four of five members prefer action 1: 160 of 200 +- 5.7.
+    assert 137 < actions[:, 0].sum() < 183
+    # All of them together, on average 2 against 0.5, would take action 1 always.
+    z = NeuralConfig(hidden=(8,), particles=4, ensemble=5, explore=0.0, member_steps=0)
+    assert np.asarray(taken(z, steps[200:1200], bits)).std() == 0
 
 
 SURE, NOISY = [1.0] * 4, [-1.0, 0.5, 1.5, 3.0]
@@ -84,10 +114,12 @@ def one_batch(size=8):
     return Sample(obs[0], action, reward, jnp.full(size, 0.9), obs[1], jnp.arange(size))
 
 
-def test_the_ensemble_leaves_the_layers_of_the_particles_alone():
+@pytest.mark.parametrize("norm", [None, 0.01])
+def test_the_ensemble_leaves_the_layers_of_the_particles_alone(norm):
     # The same particles with twenty members beside them and without: the hidden layers take the
     # same steps, and so do the particles' part of the last one.
-    base = NeuralConfig(hidden=(8,), particles=4, ensemble=20, **GREEDY)
+    # Clipped to a norm, too: the ensemble's slopes are no part of it.
+    base = NeuralConfig(hidden=(8,), particles=4, ensemble=20, max_grad_norm=norm, **GREEDY)
     alone = replace(base, ensemble=0)
     whole = init_carry(base, SPEC, jax.random.key(0))
     width, batch, key = SPEC.num_actions * base.particles, one_batch(), jax.random.key(1)
@@ -200,6 +232,7 @@ LOSSES = [
 ]
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("options", LOSSES, ids=lambda o: o["loss"])
 def test_rewards_of_another_size_teach_the_same_bit_for_bit(options):
     runs = {

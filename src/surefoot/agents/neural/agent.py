@@ -85,10 +85,11 @@ class NeuralAgent(Agent):
     ) -> None:
         """`env` is a Gymnasium environment or its id; `options` are fields of `NeuralConfig`.
 
-        `compiled=True` runs the environment inside the compiled loop (CartPole-v1 and
-        MountainCar-v0). `eval_env` serves `evaluate`; one more is made of `env` if not given.
-        `network` is the widths of the hidden layers, or layers of your own below the last one: a
-        pure function `(parameters, x[B, ...]) -> features [B, F]`, and its initial parameters.
+        `compiled=True` runs the environment inside the compiled loop (CartPole-v1, MountainCar-v0
+        and what has a `pure` function of its own, as the suite's tasks have). `eval_env` serves
+        `evaluate`; one more is made of `env` if not given. `network` is the widths of the hidden
+        layers, or layers of your own below the last one: a pure function
+        `(parameters, x[B, ...]) -> features [B, F]`, and its initial parameters.
         """
         body, own, options = _network(network, options)
         super().__init__(env, config, seed=seed, eval_env=eval_env, **options)
@@ -161,12 +162,14 @@ class NeuralAgent(Agent):
         return (array[None] if single else array), single
 
     def _estimates(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        return np.array(self._calls.estimates(*acting(self._learner.state), rows)), None
+        known = acting(self.config, self._learner.state)
+        return np.array(self._calls.estimates(*known, rows)), None
 
     def _decide(self, rows: np.ndarray, deterministic: bool, masks: Any) -> Decision:
         state = self._learner.state
         if deterministic:
-            return self._calls.decide(*acting(state), rows, self._tie_key, masks)
+            known = acting(self.config, state)
+            return self._calls.decide(*known, rows, self._tie_key, masks)
         known, steps = (state.carry.params, state.carry.scale), np.int32(self.num_timesteps)
         return self._calls.behave(*known, rows, self._draw_key(), steps, masks)
 
@@ -179,7 +182,7 @@ class NeuralAgent(Agent):
         at_least(1, episodes=episodes)
         key = jax.random.key(self.seed + 10_000 if seed is None else seed)
         run = compiled_rollouts(self.config, self.spec, self.pure, episodes)
-        return np.asarray(run(*acting(self._learner.state), key), np.float64)
+        return np.asarray(run(*acting(self.config, self._learner.state), key), np.float64)
 
     # --- files ---------------------------------------------------------------------------
 
@@ -236,7 +239,8 @@ class NeuralAgent(Agent):
             replay = with_masks(like.carry.replay, spec_of(recipe.env))
             like = like._replace(carry=like.carry._replace(replay=replay))
         if "run.env.x" in arrays:
-            inside: Any = EnvState(like.obs, np.int32(0))  # type: ignore[arg-type]
+            noise = np.zeros(2, np.uint32) if "run.env.noise" in arrays else ()
+            inside: Any = EnvState(like.obs, np.int32(0), noise)  # type: ignore[arg-type]
             like = like._replace(env=inside)
         state: RunState = from_named(like, arrays, "run", path)
         check_finite(named((state.carry.params, state.networks), "run.params"), path)
@@ -292,6 +296,9 @@ def _host(tree: Any) -> Any:
 
 
 def _pure_of(env: gym.Env[Any, Any]) -> PureEnv:
+    own = getattr(env.unwrapped, "pure", None)
+    if isinstance(own, PureEnv):
+        return own
     if env.spec is None:
         raise InputError(f"compiled: only {', '.join(ENVIRONMENTS)} exist as compiled functions")
     return pure_env_named(env.spec.id)

@@ -83,6 +83,9 @@ class NeuralConfig:
     ensemble: int = 20
     """Further estimates of every mean, each from its own resample of the replay: their spread
     says how well the means are known. 0: none, and only policies with a tolerance."""
+    member_steps: int = 100
+    """Steps for which one member of the ensemble gathers the data: the behaviour policy decides by
+    its means, then by those of another. So what is not known well is tried. 0: by the particles."""
     reward_scale: float | None = None
     """Learn in units of this reward. None: of the rewards seen so far, their root mean square
     rounded to a power of two. What the agent shows is in the environment's units always."""
@@ -144,7 +147,8 @@ class NeuralConfig:
         for name in (*counts, "target_period", "explore_steps", "learning_rate_steps"):
             at_least(1, **{name: getattr(self, name)})
         at_least(0, learning_starts=self.learning_starts)
-        at_least(0, ensemble=self.ensemble, averaging=self.averaging)
+        for name in ("ensemble", "member_steps", "averaging"):
+            at_least(0, **{name: getattr(self, name)})
         if self.reward_scale is not None:
             _within("reward_scale", self.reward_scale, 0, math.inf, open_low=True)
         for width in self.hidden:

@@ -28,15 +28,21 @@ def resample(numbers: jax.Array, members: int) -> jax.Array:
     """How often each member draws the transitions with these numbers: `[B, E]`, one on average."""
     member = jnp.arange(members, dtype=jnp.uint32) * jnp.uint32(0x85EBCA6B)
     word = numbers.astype(jnp.uint32)[:, None] * jnp.uint32(0x9E3779B9) ^ member[None, :]
-    word = (word ^ (word >> 16)) * jnp.uint32(0x7FEB352D)
-    word = (word ^ (word >> 15)) * jnp.uint32(0x846CA68B)
-    unit = ((word ^ (word >> 16)) >> 8).astype(jnp.float32) * 2.0**-24
+    unit = (mixed(word) >> 8).astype(jnp.float32) * 2.0**-24
     return sum((unit >= edge).astype(jnp.float32) for edge in _UP_TO)
 
 
+def mixed(word: Any) -> jax.Array:
+    """A word whose bits all depend on all bits of `word`."""
+    word = jnp.asarray(word).astype(jnp.uint32)
+    word = (word ^ (word >> 16)) * jnp.uint32(0x7FEB352D)
+    word = (word ^ (word >> 15)) * jnp.uint32(0x846CA68B)
+    return word ^ (word >> 16)
+
+
 def members(z: jax.Array, means: jax.Array) -> jax.Array:
-    """Particles `z[B, A, N]` as an ensemble `[B, E, A, N]`, about `z`, by its `means[B, E, A]`."""
-    shift = means - jnp.mean(means, axis=1, keepdims=True)
+    """An ensemble `[B, E, A, N]`: the particles `z[B, A, N]`, moved to the `means[B, E, A]`."""
+    shift = means - jnp.mean(z, axis=-1)[:, None]
     return z[:, None] + shift[..., None]
 
 

@@ -125,9 +125,12 @@ def between(
     return networks, carry
 
 
-def acting(state: RunState) -> tuple[Params, Scale]:
+def acting(config: NeuralConfig, state: RunState) -> tuple[Params, Scale]:
     """What decides: the average of the parameters where there is one, and the unit they are in."""
-    return state.networks.average or state.carry.params, state.carry.scale
+    done, start = int(state.carry.steps), config.learning_starts
+    none_yet = done > start >= done - done % AVERAGED_EVERY  # learned, and none taken since
+    average = () if none_yet else state.networks.average
+    return average or state.carry.params, state.carry.scale
 
 
 # --- stepped -----------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import optax
 
 from surefoot.agents.neural.config import NeuralConfig
-from surefoot.agents.neural.ensemble import members, resample, surest_of_tied
+from surefoot.agents.neural.ensemble import members, mixed, resample, surest_of_tied
 from surefoot.agents.neural.losses import Loss, loss_of
 from surefoot.agents.neural.network import Params, init_network, network, observed
 from surefoot.agents.neural.optimizer import adam
@@ -77,7 +77,8 @@ def optimizer(config: NeuralConfig) -> Any:
     if config.learning_rate_end is not None:
         updates = config.learning_rate_steps * config.updates // config.update_every
         rate = optax.linear_schedule(rate, config.learning_rate_end, max(updates, 1))
-    return adam(rate, config.adam_eps, config.max_grad_norm)
+    shaping = config.particles / (config.particles + config.ensemble)
+    return adam(rate, config.adam_eps, config.max_grad_norm, shaping)
 
 
 class Heads(NamedTuple):
@@ -98,10 +99,16 @@ def heads(config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array) -> H
     )
 
 
-def estimates(config: NeuralConfig, policy: Policy, rows: Heads) -> jax.Array:
-    """What a policy decides on: an ensemble `[B, E, A, N]`, or particles `[B, A, N]` if enough."""
+def estimates(config: NeuralConfig, rows: Heads, word: jax.Array) -> jax.Array:
+    """What the behaviour policy decides on: an ensemble `[B, E, A, N]` if it asks for evidence,
+    else the particles `[B, A, N]` of the member that `word` draws, or of the network."""
     z = loss_of(config).particles(rows.outputs)
-    return members(z, rows.means) if policy.needs_evidence else z
+    if config.behaviour.needs_evidence:
+        return members(z, rows.means)
+    if config.ensemble == 0 or config.member_steps == 0:
+        return z
+    one = scaled(word, jnp.asarray(config.ensemble))
+    return members(z, jax.lax.dynamic_slice_in_dim(rows.means, one, 1, axis=1))[:, 0]
 
 
 def pick(policy: Policy, z: jax.Array, key: jax.Array, masks: Any = None) -> jax.Array:
@@ -130,10 +137,13 @@ def act(
     obs: jax.Array,
     bits: jax.Array,
     steps: Any,
+    key: jax.Array,
     mask: Any = None,
 ) -> jax.Array:
-    """The behaviour policy's action at one observation, or a random one; takes 4 words."""
-    z = estimates(config, config.behaviour, heads(config, spec, params, obs[None]))
+    """The behaviour policy's action at one observation, or a random one; takes 4 words, and the
+    run's key, which draws the member of the ensemble that decides for a while."""
+    stretch = steps // max(config.member_steps, 1)
+    z = estimates(config, heads(config, spec, params, obs[None]), mixed(key[0] ^ mixed(stretch)))
     masks = None if mask is None else mask[None]
     chosen = pick(config.behaviour, z, as_key(bits[:2]), masks)[0]
     strays = unit(bits[2]) < explore_rate(config, steps)
@@ -288,7 +298,7 @@ def step(
         value = values[-1]
     params, opt_state = learner
     mask = legal(mask_next, spec.num_actions)
-    action = act(config, spec, params, obs_next, words[:4], steps, mask)
+    action = act(config, spec, params, obs_next, words[:4], steps, key, mask)
     finite = jnp.isfinite(reward_t) & jnp.all(jnp.isfinite(obs_t)) & jnp.isfinite(value)
     value = value * unit ** loss_of(config).degree
     record = jnp.stack([action.astype(jnp.float32), value, finite.astype(jnp.float32)])
@@ -311,7 +321,7 @@ def begin(
     mask: Any = None,
 ) -> jax.Array:
     """The first action, to the observation of the first reset."""
-    return act(config, spec, params, obs, random_words(key, FIRST, 4), 0, mask)
+    return act(config, spec, params, obs, random_words(key, FIRST, 4), 0, key, mask)
 
 
 class Networks(NamedTuple):
@@ -440,7 +450,8 @@ def behave(
     masks: Any = None,
 ) -> Decision:
     """As in training after `steps` steps: the behaviour policy with its exploration, row by row."""
-    z = ascending(config, spec, params, scale, obs)
+    rows = heads(config, spec, params, obs)
+    z = network_sort(estimates(config, rows, jax.random.bits(key, (), jnp.uint32))) * shown(scale)
     explore = Explore(config.behaviour, explore_rate(config, steps))  # type: ignore[arg-type]
     keys = jax.random.split(key, len(z))
     return jax.vmap(partial(explore.decide, assume_sorted=True))(z, keys, masks)

@@ -23,6 +23,7 @@ CONFIGS: dict[str, type[Any]] = {"neural": NeuralConfig, "tabular": TabularConfi
 ENV = "env."  # settings with this prefix are arguments of the environment
 OWN = ("agent", "env", "steps", "evaluations", "eval_episodes", "compiled")
 """Settings of a training; `evaluations` are evenly spaced, the last one is at the end."""
+COUNTS = dict.fromkeys(("steps", "evaluations", "eval_episodes"), int)
 EVAL_EPISODES = 20
 
 
@@ -66,7 +67,7 @@ def make_training(settings: Mapping[str, Any], seed: int) -> Training:
 
     `agent` may be auto, as `surefoot train` has it: tabular where observations are discrete.
     """
-    own = {name: value for name, value in settings.items() if name in OWN}
+    own = {name: _fitting(COUNTS.get(name), v) for name, v in settings.items() if name in OWN}
     for name in ("env", "steps"):
         if name not in own:
             raise InputError(f"a sweep needs {name}: --{name}, or {name} in its [base]")
@@ -97,8 +98,7 @@ def _suited(env_id: str, options: str) -> str:
 
 
 def _check_own(own: Mapping[str, Any], seed: Any) -> None:
-    for name in ("steps", "evaluations", "eval_episodes"):
-        at_least(1, **{name: own.get(name, 1)})
+    at_least(1, **{name: own.get(name, 1) for name in COUNTS})
     if own["steps"] < own.get("evaluations", 1):
         raise InputError(f"evaluations = {own['evaluations']}: more than steps = {own['steps']}")
     if not isinstance(own["env"], str):
@@ -127,13 +127,16 @@ def _config_of(agent: str, settings: Mapping[str, Any]) -> Any:
 
 
 def _fitting(hint: Any, value: Any) -> Any:
-    """1 and 1.0 are one setting, and must have one key; lists of a file are tuples."""
+    """1 and 1.0 are one setting, and must have one key (a count may be written 1e5); lists of a
+    file are tuples."""
     if isinstance(value, list | tuple):
         inner = [kind for kind in typing.get_args(hint) if typing.get_args(kind)] or [hint]
         kinds = typing.get_args(inner[0]) or (Any,)
         return tuple(_fitting(kinds[0], v) for v in value)
     if type(value) is int and float in (hint, *typing.get_args(hint)):
         return float(value)
+    if type(value) is float and value.is_integer() and hint is int:
+        return int(value)
     return value
 
 
