@@ -11,7 +11,6 @@ import itertools
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -20,10 +19,10 @@ import jax
 import numpy as np
 
 from surefoot.agents.explain import Explanation, explain, known_action_names
-from surefoot.agents.saving import Saved, opened_env
+from surefoot.agents.saving import Saved, maker_of, opened_env
 from surefoot.core.markup import html_lines, html_table
 from surefoot.envs.faults import Fault, FaultPolicy, TrainingEnv, fault_policy
-from surefoot.envs.making import env_name, made_env, separate_env
+from surefoot.envs.making import env_name, separate_env
 from surefoot.envs.masks import Masks, checked_masks
 from surefoot.errors import InputError, RunError, at_least, unknown
 from surefoot.policies import SSD, Decision, Policy, policy_named
@@ -94,8 +93,7 @@ class Agent(Saved):
 
     def _open(self, env: Any) -> TrainingEnv:
         """The environment as training steps it."""
-        remake = partial(made_env, env) if isinstance(env, str) else None
-        return TrainingEnv(opened_env(env), self.seed, remake)
+        return TrainingEnv(opened_env(env), self.seed, maker_of(env))
 
     # --- what it is --------------------------------------------------------------------
 
@@ -115,6 +113,11 @@ class Agent(Saved):
     def env(self) -> gym.Env[Any, Any] | None:
         """The training environment; None for a process given as arrays."""
         return self._own_env if self._training_env is None else self._training_env.env
+
+    @property
+    def env_maker(self) -> Callable[[], Any] | None:
+        """How to make another training environment, where it came by its name or as a function."""
+        return None if self._training_env is None else self._training_env.remake
 
     @property
     def env_name(self) -> str:
@@ -213,7 +216,7 @@ class Agent(Saved):
             bar.advance(moved)
             pace.end(moved)
             going = self._note(episodes, looks, bar)
-            self._look(looks)
+            self._look(looks, before)
             session.between()
 
     def _note(self, episodes: Sequence[Finished], looks: _Looks, bar: Bar) -> bool:
@@ -228,14 +231,18 @@ class Agent(Saved):
             bar.note(f"episode {episodes[-1].episode}, return {episodes[-1].total:.6g}")
         return going
 
-    def _look(self, looks: _Looks) -> None:
-        """Evaluations and watched states, where they are due."""
+    def _look(self, looks: _Looks, before: int) -> None:
+        """Evaluations and watched states, where they have become due since step `before`."""
         step, book, watch = self.num_timesteps, looks.book, looks.watch
-        if looks.eval_every is not None and step % looks.eval_every == 0:
+
+        def due(every: int) -> bool:
+            return step // every > before // every
+
+        if looks.eval_every is not None and due(looks.eval_every):
             returns = self.evaluate(looks.eval_episodes)
             if book is not None:
                 book.evaluation(step, returns)
-        if watch is not None and book is not None and step % watch.every == 0:
+        if watch is not None and book is not None and due(watch.every):
             z = self.return_distribution(watch.obs)
             book.distribution(step, z.reshape(-1, *z.shape[-2:]))
 
@@ -334,15 +341,16 @@ class Agent(Saved):
 
     def first_observation(self, seed: int) -> Any:
         """What an episode begins with, after a reset with this seed."""
-        registered = self.env is None or self.env.spec is not None or self._eval_env is not None
-        env = self._evaluation_env() if registered else self.env
+        known = self.env is None or self.env.spec is not None or self._eval_env is not None
+        env = self._evaluation_env() if known or self.env_maker is not None else self.env
         assert env is not None
         return env.reset(seed=seed)[0]
 
     def _evaluation_env(self) -> gym.Env[Any, Any]:
         if self._eval_env is None:
             assert self.env is not None
-            self._eval_env = separate_env(self.env)
+            make = self.env_maker
+            self._eval_env = separate_env(self.env) if make is None else make()
         return self._eval_env
 
     def _actor(self) -> Callable[[Any, Any], Any]:

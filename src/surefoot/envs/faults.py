@@ -100,6 +100,11 @@ class TrainingEnv:
     def name(self) -> str:
         return env_name(self.env)
 
+    @property
+    def environments(self) -> list[Any]:
+        """All there are: one."""
+        return [self.env]
+
     def limit_time(self, seconds: float | None) -> None:
         """How long a step or a reset may take from now on."""
         self._timeout = seconds

@@ -184,6 +184,9 @@ def _maker(agent: Any, env: Any) -> Callable[[], gym.Env[Any, Any]]:
         return env
     if isinstance(env, str):
         return lambda: made_env(env)
+    maker = getattr(agent, "env_maker", None)
+    if maker is not None:
+        return maker
     inner = getattr(agent, "env", None)
     if isinstance(inner, DiscreteEnv):  # the environment below our integers
         inner = inner.env

@@ -152,8 +152,8 @@ class Dots(gym.Env):
 
 
 def test_pictures_are_learned_from_and_kept_as_bytes():
-    agent = sf.NeuralAgent(Dots(), eval_env=Dots(), explore=0.5, replay_size=300, **NETWORK)
-    agent.learn(300)
+    quick = {"explore": 0.5, "replay_size": 300, "learning_rate": 0.01, "averaging": 0}
+    agent = sf.NeuralAgent(Dots(), eval_env=Dots(), **quick, **NETWORK).learn(500)
     replay = agent.state.carry.replay
     assert (replay.obs.dtype, replay.obs.shape) == (np.uint8, (300, 2, 6, 6, 1))
     assert replay.obs.nbytes == 2 * 300 * 36  # both ends of a transition, a byte a pixel
@@ -227,7 +227,7 @@ def waves(parameters, x):
 
 def test_layers_of_ones_own(tmp_path):
     own = {"weights": np.random.default_rng(4).normal(size=(4, 6)).astype(np.float32)}
-    agent = sf.NeuralAgent("CartPole-v1", network=(waves, own), **NETWORK).learn(60)
+    agent = sf.NeuralAgent("CartPole-v1", network=(waves, own), averaging=0, **NETWORK).learn(60)
     body, last = agent.params
     assert not np.allclose(body["weights"], own["weights"])  # it was trained
     assert last.shape == (7, 2 * (4 + 20))

@@ -9,6 +9,7 @@ z = agent.return_distribution(obs)   # ascending particles [A, N]
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -16,9 +17,11 @@ import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
+from gymnasium.vector import VectorEnv
 
 from surefoot.agents.base import Agent
 from surefoot.agents.neural.config import NeuralConfig
+from surefoot.agents.neural.lanes import SteppedLanes
 from surefoot.agents.neural.loop import (
     CompiledNetwork,
     RunState,
@@ -37,6 +40,8 @@ from surefoot.agents.saving import LAYOUT, AgentFile, check_finite
 from surefoot.agents.scale import initial_scale
 from surefoot.envs.classic import ENVIRONMENTS, EnvState, PureEnv, pure_env_named
 from surefoot.envs.faults import Fault, TrainingEnv
+from surefoot.envs.lanes import Lanes, VectorLanes
+from surefoot.envs.making import separate_env
 from surefoot.errors import InputError, at_least
 from surefoot.policies import Decision
 from surefoot.runs.format import count, from_named, named
@@ -74,7 +79,7 @@ class NeuralAgent(Agent):
 
     def __init__(
         self,
-        env: str | gym.Env[Any, Any],
+        env: str | gym.Env[Any, Any] | VectorEnv[Any, Any, Any] | Callable[[], gym.Env[Any, Any]],
         config: NeuralConfig | None = None,
         *,
         seed: int = 0,
@@ -83,7 +88,8 @@ class NeuralAgent(Agent):
         network: Any = None,
         **options: Any,
     ) -> None:
-        """`env` is a Gymnasium environment or its id; `options` are fields of `NeuralConfig`.
+        """`env` is a Gymnasium environment, its id or a function that makes one, or a VectorEnv;
+        `options` are fields of `NeuralConfig`, such as `n_envs=8`.
 
         `compiled=True` runs the environment inside the compiled loop (CartPole-v1, MountainCar-v0
         and what has a `pure` function of its own, as the suite's tasks have). `eval_env` serves
@@ -92,20 +98,43 @@ class NeuralAgent(Agent):
         `(parameters, x[B, ...]) -> features [B, F]`, and its initial parameters.
         """
         body, own, options = _network(network, options)
+        if isinstance(env, VectorEnv):
+            options = options | {"n_envs": int(env.num_envs)}
         super().__init__(env, config, seed=seed, eval_env=eval_env, **options)
         self._training_env = self._open(env)
         self.spec: Spec = spec_of(self._training_env.env, body)
         self.pure: PureEnv | None = _pure_of(self._training_env.env) if compiled else None
         self._calls = compiled_calls(self.config, self.spec)
         self._before_loading = 0
-        self._learner: SteppedNetwork | CompiledNetwork
+        self._learner: SteppedNetwork | SteppedLanes | CompiledNetwork
         state = fresh_state(self.config, self.spec, seed, own)
         if self.pure is not None:
             self._learner = CompiledNetwork(self.config, self.spec, self.pure, state)
+        elif isinstance(self._training_env, Lanes | VectorLanes):
+            self._learner = SteppedLanes(self.config, self.spec, self._training_env, state)
         else:
             self._learner = SteppedNetwork(self.config, self.spec, self._training_env, state)
 
+    def _open(self, env: Any) -> TrainingEnv:
+        if isinstance(env, VectorEnv):
+            return VectorLanes(env, self.seed)
+        first, n = super()._open(env), self.config.n_envs
+        if n == 1:
+            return first
+        more = [_another(first) for _ in range(n - 1)]
+        return Lanes([first.env, *more], self.seed, first.remake)
+
     # --- what it is --------------------------------------------------------------------
+
+    @property
+    def observation_space(self) -> gym.Space[Any]:
+        env: Any = self.env
+        return env.single_observation_space if isinstance(env, VectorEnv) else env.observation_space
+
+    @property
+    def action_space(self) -> gym.Space[Any]:
+        env: Any = self.env
+        return env.single_action_space if isinstance(env, VectorEnv) else env.action_space
 
     @property
     def num_timesteps(self) -> int:
@@ -137,7 +166,7 @@ class NeuralAgent(Agent):
             raise
 
     def _cut(self) -> list[Finished]:
-        assert isinstance(self._learner, SteppedNetwork)  # compiled ones have no faults to pass
+        assert not isinstance(self._learner, CompiledNetwork)  # these have no faults to pass
         return self._since_the_start(self._learner.cut())
 
     def _since_the_start(self, episodes: Any) -> list[Finished]:
@@ -203,6 +232,9 @@ class NeuralAgent(Agent):
     def _tree(self) -> Any:
         return self._learner.state
 
+    def _more_arrays(self) -> dict[str, np.ndarray]:
+        return self._learner.arrays() if isinstance(self._learner, SteppedLanes) else {}
+
     @classmethod
     def from_file(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> Self:
         path, arrays, about = file
@@ -239,13 +271,16 @@ class NeuralAgent(Agent):
             replay = with_masks(like.carry.replay, spec_of(recipe.env))
             like = like._replace(carry=like.carry._replace(replay=replay))
         if "run.env.x" in arrays:
-            noise = np.zeros(2, np.uint32) if "run.env.noise" in arrays else ()
-            inside: Any = EnvState(like.obs, np.int32(0), noise)  # type: ignore[arg-type]
+            lanes = np.shape(like.action)
+            noise = np.zeros((*lanes, 2), np.uint32) if "run.env.noise" in arrays else ()
+            inside: Any = EnvState(like.obs, np.zeros(lanes, np.int32)[()], noise)  # type: ignore[arg-type]
             like = like._replace(env=inside)
         state: RunState = from_named(like, arrays, "run", path)
         check_finite(named((state.carry.params, state.networks), "run.params"), path)
         agent = cls._built(recipe)
         agent._learner.state = to_device(state)
+        if isinstance(agent._learner, SteppedLanes):
+            agent._learner.restore(arrays, path)
         agent._before_loading = count(about, "earlier", path)
         return agent
 
@@ -265,8 +300,9 @@ class NeuralAgent(Agent):
 
     @classmethod
     def _built(cls, recipe: _Recipe) -> Self:
+        several = recipe.config.n_envs > 1 and recipe.remake is not None
         agent = cls(
-            recipe.env,
+            recipe.remake if several else recipe.env,
             recipe.config,
             seed=recipe.seed,
             compiled=recipe.compiled,
@@ -277,7 +313,7 @@ class NeuralAgent(Agent):
         return agent
 
     def _begin_again(self) -> bool:
-        assert isinstance(self._learner, SteppedNetwork)
+        assert not isinstance(self._learner, CompiledNetwork)
         return self._learner.begin_again()
 
 
@@ -302,6 +338,15 @@ def _pure_of(env: gym.Env[Any, Any]) -> PureEnv:
     if env.spec is None:
         raise InputError(f"compiled: only {', '.join(ENVIRONMENTS)} exist as compiled functions")
     return pure_env_named(env.spec.id)
+
+
+def _another(first: TrainingEnv) -> gym.Env[Any, Any]:
+    """One more environment for a run with several."""
+    if first.remake is not None:
+        return first.remake()
+    if first.env.spec is None:
+        raise InputError(f"n_envs: {first.name} is not registered: pass a function that makes one")
+    return separate_env(first.env)
 
 
 def _network(network: Any, options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:

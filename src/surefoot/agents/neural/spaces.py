@@ -15,11 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
 
 from surefoot.envs.discrete import decode, space_size
 from surefoot.errors import InputError
 
 MOST_ACTIONS = 1024  # of a product of several choices: the network has outputs for each
+KEPT_APART = (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED)  # resets that take no step
 SMALLEST_PICTURE = 5  # pixels on its shorter side; what is smaller is flattened
 SUPPORTED = (
     "supported are observations that gymnasium.spaces.utils.flatten turns into numbers, and "
@@ -44,6 +46,8 @@ class Spec:
     channels_first: bool = False
     brightest: float = 1.0
     """What the pixels are divided by."""
+    voids: bool = False
+    """Whether some steps are none: those in which a VectorEnv resets an environment."""
     body: Callable[[Any, jax.Array], jax.Array] | None = None
     """The caller's own layers below the last one."""
     nested: Any = field(default=None, compare=False, repr=False)
@@ -121,10 +125,13 @@ class Spec:
             raise InputError(f"{name} does not fit {self.nested}: {error}") from None
 
 
-def spec_of(env: gym.Env[Any, Any], body: Any = None) -> Spec:
+def spec_of(env: Any, body: Any = None) -> Spec:
     """The environment's spaces, or an error that says what is supported."""
-    seen, done = env.observation_space, env.action_space
-    actions: dict[str, Any] = _actions(done) | {"body": body}
+    seen, done, voids = env.observation_space, env.action_space, False
+    if isinstance(env, VectorEnv):
+        seen, done = env.single_observation_space, env.single_action_space
+        voids = env.metadata.get("autoreset_mode") not in KEPT_APART
+    actions: dict[str, Any] = _actions(done) | {"body": body, "voids": voids}
     if isinstance(seen, spaces.Discrete):
         n, start = int(seen.n), int(seen.start)
         return Spec(n, "int32", **actions, categories=n, category_start=start)

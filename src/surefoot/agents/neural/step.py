@@ -47,15 +47,18 @@ class Carry(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What the environment showed, in two arrays: each argument costs time per call."""
+    """What the environment showed, in two arrays: each argument costs time per call.
+
+    With several environments, lanes, all have an axis for them after the first.
+    """
 
     obs: Any  # [3, *obs]: obs_tm1, obs_t, and what to act on next (a reset's if it ended)
-    outcome: Any  # [4] float32: action_tm1, reward_t, terminated, truncated
+    outcome: Any  # [4] float32: action_tm1, reward_t, terminated, truncated (2: a void step)
     masks: Any = ()  # [2, W] where there are masks: of obs_t and of what to act on next, packed
 
 
-# Places in `record`, the one array that is read back after each step.
-ACTION, LOSS, FINITE = 0, 1, 2
+# Places in `record`, the one array that is read back after each step: the actions come first.
+LOSS, FINITE = -2, -1
 FIRST = 0x7FFFFFFF  # stands for the step number where the first action is drawn
 
 
@@ -66,7 +69,7 @@ def init_carry(config: NeuralConfig, spec: Spec, key: jax.Array, own: Any = None
     return Carry(
         params=params,
         opt_state=optimizer(config).init(params),
-        replay=empty_replay(config.replay_size, spec),
+        replay=empty_replay(config.replay_size // config.n_envs * config.n_envs, spec),
         steps=jnp.zeros((), jnp.int32),
         scale=initial_scale(config.reward_scale),
     )
@@ -148,6 +151,26 @@ def act(
     chosen = pick(config.behaviour, z, as_key(bits[:2]), masks)[0]
     strays = unit(bits[2]) < explore_rate(config, steps)
     return jnp.where(strays, any_legal(spec, bits[3], mask), chosen)
+
+
+def act_all(
+    config: NeuralConfig,
+    spec: Spec,
+    params: Params,
+    obs: jax.Array,
+    words: jax.Array,
+    steps: Any,
+    key: jax.Array,
+    mask: Any,
+) -> jax.Array:
+    """`act`, in every lane if there are several, each with words and a member of its own."""
+    if config.n_envs == 1:
+        return act(config, spec, params, obs, words, steps, key, mask)
+
+    def one(lane: jax.Array, obs: jax.Array, words: jax.Array, mask: Any) -> jax.Array:
+        return act(config, spec, params, obs, words, steps, key ^ mixed(lane), mask)
+
+    return jax.vmap(one)(jnp.arange(config.n_envs), obs, words.reshape(-1, 4), mask)
 
 
 def any_legal(spec: Spec, word: jax.Array, mask: Any) -> jax.Array:
@@ -276,32 +299,37 @@ def step(
         obs_t,
         mask_t,
     )
-    steps = carry.steps + 1
+    n, rounds = config.n_envs, config.rounds
+    steps = carry.steps + n
     scale = observe(carry.scale, reward_t)
     scale = begun(scale) if learn else scale
     unit = shown(scale)
     each = config.batch_size + 2  # words per update: the rows, and a key for the target policy
-    words = random_words(key, carry.steps, 4 + each * config.updates if learn else 4)
-    learner = (known(config, spec, carry.params, obs_t[None]), carry.opt_state)
+    words = random_words(key, carry.steps, 4 * n + each * rounds if learn else 4 * n)
+    shown_obs = obs_t[None] if n == 1 else obs_t
+    learner = (known(config, spec, carry.params, shown_obs), carry.opt_state)
 
     def improve(learner: tuple[Params, Any], own: jax.Array) -> tuple[tuple[Params, Any], Any]:
-        batch = sample(replay, steps, own[2:], config.n_step, config.gamma)
+        batch = sample(
+            replay, steps, own[2:], config.n_step, config.gamma, lanes=n, voids=spec.voids
+        )
         batch = batch._replace(reward_t=batch.reward_t / unit)
         *new, value = update(config, spec, *learner, target_params, batch, as_key(own[:2]))
         return (new[0], new[1]), value
 
     value = jnp.zeros(())
-    if learn and config.updates == 1:
-        learner, value = improve(learner, words[4:])
-    elif learn:  # a loop, so that compiling does not take `updates` times as long
-        learner, values = jax.lax.scan(improve, learner, words[4:].reshape(-1, each))
+    if learn and rounds == 1:
+        learner, value = improve(learner, words[4 * n :])
+    elif learn:  # a loop, so that compiling does not take `rounds` times as long
+        learner, values = jax.lax.scan(improve, learner, words[4 * n :].reshape(-1, each))
         value = values[-1]
     params, opt_state = learner
     mask = legal(mask_next, spec.num_actions)
-    action = act(config, spec, params, obs_next, words[:4], steps, key, mask)
-    finite = jnp.isfinite(reward_t) & jnp.all(jnp.isfinite(obs_t)) & jnp.isfinite(value)
+    action = act_all(config, spec, params, obs_next, words[: 4 * n], steps, key, mask)
+    finite = jnp.all(jnp.isfinite(reward_t)) & jnp.all(jnp.isfinite(obs_t)) & jnp.isfinite(value)
     value = value * unit ** loss_of(config).degree
-    record = jnp.stack([action.astype(jnp.float32), value, finite.astype(jnp.float32)])
+    last = jnp.stack([value, finite.astype(jnp.float32)])
+    record = jnp.concatenate([action.astype(jnp.float32).reshape(n), last])
     return Carry(params, opt_state, replay, steps, scale), record
 
 
@@ -321,7 +349,8 @@ def begin(
     mask: Any = None,
 ) -> jax.Array:
     """The first action, to the observation of the first reset."""
-    return act(config, spec, params, obs, random_words(key, FIRST, 4), 0, key, mask)
+    words = random_words(key, FIRST, 4 * config.n_envs)
+    return act_all(config, spec, params, obs, words, 0, key, mask)
 
 
 class Networks(NamedTuple):
@@ -361,13 +390,18 @@ def mix_average(networks: Networks, params: Params, share: jax.Array) -> Network
 AVERAGED_EVERY = 100  # steps
 
 
+def passed(config: NeuralConfig, done: int, every: int) -> bool:
+    """Whether the last step, of all lanes, came to a multiple of `every` or went beyond one."""
+    return done % every < config.n_envs
+
+
 def average_share(config: NeuralConfig, done: int) -> float:
     """What the parameters after `done` steps count in their average; 0 where they are not due.
 
     The first count fully, then all alike, then the latest `averaging` steps most.
     """
     learned = done - config.learning_starts
-    if config.averaging == 0 or learned <= 0 or done % AVERAGED_EVERY:
+    if config.averaging == 0 or learned <= 0 or not passed(config, done, AVERAGED_EVERY):
         return 0.0
     number = (learned + AVERAGED_EVERY - 1) // AVERAGED_EVERY
     return max(1 / number, min(1.0, AVERAGED_EVERY / config.averaging))
