@@ -32,6 +32,8 @@ class ExplainOptions:
     env: str | None = None
     """Id of the environment; the agent's own by default. One of your own, module:Id, has to be
     named."""
+    wrapper: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Wrapper that the agent was trained in, module:Name; repeat it for more."""
     policy: str | None = None
     """Decide by this one instead of the agent's evaluation policy: ssd:5e-4, cvar:0.25."""
     returns: Path | None = None
@@ -75,7 +77,7 @@ def default_place(source: Any) -> Path:
 
 def _of_agent(options: ExplainOptions, words: list[str]) -> tuple[Any, str]:
     assert options.agent is not None
-    agent = open_typed(options.agent, options.env, words)
+    agent = open_typed(options.agent, options.env, words, options.wrapper)
     text = str(options.state) if options.state is not None else options.obs
     obs = agent.first_observation(options.seed) if text is None else _read(text, agent)
     explanation = agent.explain(obs, options.policy)
