@@ -17,6 +17,7 @@ COMMANDS = {
     "compare": "compare columns of returns by stochastic dominance, with a test",
     "report": "one offline HTML page of a run, a comparison or a training",
     "reproduce": "run an experiment of the paper, or all of them",
+    "suite": "tasks whose right action is known: who takes it, and at what price",
     "sweep": "train over a grid of settings and seeds",
     "demo": "see the sure path being taken: a small run of the main experiment",
 }
