@@ -15,13 +15,14 @@ from tiny import NETWORK
 
 import surefoot as sf
 from surefoot.agents.neural import NeuralAgent, NeuralConfig
+from surefoot.agents.neural.acting import act
+from surefoot.agents.neural.compiled_loop import CompiledNetwork
 from surefoot.agents.neural.ensemble import members, resample, surest_of_tied
-from surefoot.agents.neural.loop import CompiledNetwork, fresh_state
+from surefoot.agents.neural.loop import fresh_state
 from surefoot.agents.neural.replay import Sample
 from surefoot.agents.neural.spaces import Spec, spec_of
 from surefoot.agents.neural.step import (
     Networks,
-    act,
     batch_loss,
     compiled,
     init_carry,

@@ -20,14 +20,13 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from surefoot.agents.base import Agent
+from surefoot.agents.neural.compiled_loop import CompiledNetwork, compiled_rollouts
 from surefoot.agents.neural.config import NeuralConfig
 from surefoot.agents.neural.lanes import SteppedLanes
 from surefoot.agents.neural.loop import (
-    CompiledNetwork,
     RunState,
     SteppedNetwork,
     acting,
-    compiled_rollouts,
     fresh_state,
     size_of,
     state_shapes,
