@@ -71,6 +71,8 @@ class SuiteConfig:
     hours."""
     agents: tuple[str, ...] = PLAYERS
     """Who plays; greedy always does, for others are compared with it."""
+    tables: tuple[str, ...] = ("same", "online")
+    """same: rules on the same data; online: agents on their own."""
     seeds: int = 20
     """Seeds of a table."""
     network_seeds: int = 10
@@ -102,6 +104,9 @@ class SuiteConfig:
         for name in self.agents:
             if name not in PLAYERS:
                 raise unknown("agent", name, PLAYERS)
+        for name in self.tables:
+            if name not in ("same", "online"):
+                raise unknown("table", name, ("same", "online"))
         if self.quick:
             for name, value in QUICK.items():
                 object.__setattr__(self, name, value)
@@ -117,8 +122,11 @@ class SuiteConfig:
     def cells(self) -> list[SuiteCell]:
         """Everything that is run, each independent of the others."""
         finite = [(t, q) for t in self.tasks if t in FINITE_TASKS for q in QUESTIONS]
-        cells = [SuiteCell("same", *both, scale) for both in finite for scale in self.scales]
-        cells += [SuiteCell("online", *both) for both in finite]
+        cells: list[SuiteCell] = []
+        if "same" in self.tables:
+            cells += [SuiteCell("same", *both, scale) for both in finite for scale in self.scales]
+        if "online" in self.tables:
+            cells += [SuiteCell("online", *both) for both in finite]
         if any(name.startswith("static") for name in self.agents):
             cells += [SuiteCell("static", *both) for both in finite]
         seeds = range(self.seed, self.seed + self.network_seeds)
