@@ -67,12 +67,12 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def default_place(source: Any) -> Path:
+def default_place(source: Any, name: str = "explanation.png") -> Path:
     """In the run that the agent belongs to; beside a file that belongs to none."""
     for place in (source, *source.parents[:2]):
         if (place / "config.json").is_file() or (place == source and place.is_dir()):
-            return place / "figures" / "explanation.png"
-    return source.with_name(f"{source.stem}.explanation.png")
+            return place / "figures" / name
+    return source.with_name(f"{source.stem}.{name}")
 
 
 def _of_agent(options: ExplainOptions, words: list[str]) -> tuple[Any, str]:
