@@ -12,7 +12,7 @@ export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 # Both test workers, and the processes they start, compile much the same: kept from 0.2 s on, not 1 s.
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.2
 
-.PHONY: help oracles demo test lint types pytest slow peers bench bench-versus size-power bench-learning docs torch browser clean
+.PHONY: help oracles third-party demo test lint types pytest slow peers bench bench-versus size-power bench-learning docs torch browser clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -39,11 +39,18 @@ types: .venv/.synced ## mypy
 	@echo "== mypy"
 	@$(BIN)/mypy
 
+# Nearly all the time goes into compiling, and most of that into making programs fast that run once.
+# So quick tests compile without it, but for those of bits, rounding and the headline.
+pytest: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
 pytest: .venv/.synced ## the quick tests
 	@echo "== pytest (quick)"
-	@$(PYTEST) -q -n 2 --dist loadfile -m "not slow"
+	@$(PYTEST) -q -n 2 --dist loadfile -m "not slow and not optimised"
+	@echo "== pytest (quick, compiled as users compile)"
+	@XLA_FLAGS= $(PYTEST) -q -n 2 --dist loadfile -m "optimised and not slow" \
+	  $$(grep -rl --include='*.py' 'mark\.optimised' tests)
 
-test: lint types pytest ## ruff, mypy and the quick tests
+test: lint ## ruff, mypy and the quick tests
+	@$(MAKE) --no-print-directory -j 2 types pytest
 
 slow: .venv/.synced ## the slow tests
 	@echo "== pytest (slow)"
@@ -58,6 +65,12 @@ peers: .venv/.synced ## libraries that tests compare with or adapt to, beside th
 	@echo "== installing peers (sb3-contrib, tianshou, ray, wandb, arch, pot, skfolio, mkdocs)"
 	@$(UV) sync --quiet --locked --inexact $(EXTRAS) --extra bench --extra sb3 \
 	  --extra tianshou --extra ray --extra wandb --extra docs --extra browser --extra data
+
+third-party: .venv/.synced ## environments of others that tests train in, beside the lock
+	@$(BIN)/python -c "import minigrid, highway_env, minatar" 2>/dev/null || { \
+	  echo "== installing environments (minigrid, highway-env, MinAtar) into .venv"; \
+	  .tools/bin/pip --python $(BIN)/python install -q --disable-pip-version-check \
+	    minigrid==3.2.0 highway-env==1.12.1 minatar==1.0.15; }
 
 ORACLES := .oracles/bin/python
 oracles: $(ORACLES) ## GPL packages that tests compare with, in an environment of their own

@@ -5,8 +5,10 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 from tiny import NETWORK_WORDS, TABLE, TABLE_WORDS
@@ -15,6 +17,7 @@ import surefoot as sf
 from surefoot.agents.neural import NeuralConfig
 from surefoot.agents.tabular import TabularConfig
 from surefoot.cli import main
+from surefoot.cli.options import flat
 from surefoot.cli.train import agent_kind, default_out, field_docs, options_of
 from surefoot.comparison import read_returns
 from surefoot.training.train import Training, train
@@ -191,7 +194,7 @@ def test_every_setting_is_an_option_with_help_and_default(kind, config, capsys):
         assert f"--{name.replace('_', '-')}" in text
         assert " ".join(doc.split())[:30] in text
     assert text.count("(default:") >= len(docs)
-    assert options_of(kind, config)().loss == config().loss
+    assert flat(options_of(kind, config)())["loss"] == config().loss
 
 
 def test_config_out_and_in_again(tmp_path, capsys):
@@ -304,3 +307,28 @@ def test_an_environment_of_one_s_own_is_found_by_every_command(tmp_path):
             [script, *words], cwd=tmp_path, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
+
+
+def test_evaluate_tells_dominance_from_the_mean_alone():
+    """Particles that have collapsed to one value have nothing but a mean: 0.1.0 called it
+    dominance, since a better constant dominates a worse one."""
+
+    def shares(z, policy):
+        z = np.asarray(z, np.float32)
+
+        def model(obs):
+            return np.broadcast_to(z, (len(obs), *z.shape))
+
+        make = partial(gymnasium.make, "CartPole-v1", max_episode_steps=4)
+        (found,) = sf.evaluate(model, (policy,), env=make, episodes=2)
+        return found.decided
+
+    collapsed, surer = [[1, 1], [1.5, 1.5]], [[0, 2], [1, 1]]
+    assert shares(collapsed, "ssd:0.001") == {"mean": 1.0}
+    assert shares(surer, "ssd:0.001") == {"dominance": 1.0}
+    assert shares(collapsed, "cvar:0.5") == {"score": 1.0}
+    assert shares(collapsed, "greedy") == {"mean": 1.0}
+    # Three members that disagree on who is better: worth the same, as far as they tell.
+    members = [[[1, 1], [1.5, 1.5]], [[2, 2], [1, 1]], [[1, 1], [2, 2]]]
+    assert shares(members, "ssd") == {"mean": 1.0}
+    assert shares([surer, [[0, 2.2], [1, 1]], [[0, 1.8], [1, 1]]], "ssd") == {"dominance": 1.0}

@@ -81,6 +81,7 @@ def exactly(z: np.ndarray, tolerance: float) -> np.ndarray | None:
     return np.array([[w <= allowed for w in row] for row in worst])
 
 
+@pytest.mark.optimised
 @given(near_ties(), st.sampled_from(TOLERANCES))
 @settings(max_examples=150, deadline=None)
 def test_nobody_contradicts_anybody(z: np.ndarray, tolerance: float) -> None:
@@ -125,6 +126,7 @@ def decide_sorted(z: np.ndarray, tolerance: float) -> Decision:
     return jax.device_get(SSD(tolerance=tolerance).decide(z, KEY, assume_sorted=True))
 
 
+@pytest.mark.optimised
 @given(near_ties(), st.sampled_from(TOLERANCES))
 @settings(max_examples=50, deadline=None)
 def test_compiled_in_a_batch_as_alone(z: np.ndarray, tolerance: float) -> None:
@@ -240,6 +242,7 @@ def test_sums_beyond_the_range_dominate_nothing() -> None:
     assert sd.dominance_matrix(np.full((2, 3), 3e38, np.float32)).all()
 
 
+@pytest.mark.optimised
 def test_compiled_as_numpy_to_the_bit() -> None:
     z = rows_near(np.random.default_rng(0), np.float32, 64, 4, 40)
     short = np.stack([sd.violation(z[:, a : a + 1], z) for a in range(4)], axis=1)
@@ -253,6 +256,7 @@ def test_compiled_as_numpy_to_the_bit() -> None:
     assert np.array_equal(shortfall.standings(rows, jnp.asarray(mask)).lag, feasible)
 
 
+@pytest.mark.optimised
 def test_exact_sums_in_float64_as_numpy_to_the_bit(x64: None) -> None:
     z = rows_near(np.random.default_rng(0), np.float64, 8, 3, 40)
     short = np.stack([sd.violation(z[:, a : a + 1], z) for a in range(3)], axis=1)

@@ -88,6 +88,14 @@ def test_without_evidence_nothing_is_compared(few: int) -> None:
     assert decision.decided_by == DecidedBy.FALLBACK
     # An untried third changes nothing between the two.
     assert decide([SURE, RISKY, POOR], [20, 20, few]).action == 0
+    # Untried, and by chance of the same mean: it stays in, and the others are compared as ever.
+    for z, n, taken in (
+        ([SURE, [0.0, 0.0, 2.0, 2.0], SURE], [20, 20, few], [True, False, True]),
+        ([[0.0, 0.0, 2.0, 2.0], SURE, SURE], [few, 20, 20], [True, True, True]),
+    ):
+        equal = decide(z, n)
+        assert equal.candidates.tolist() == taken
+        assert equal.decided_by == DecidedBy.FALLBACK
     # Nothing tried at all: one of the best means.
     nothing = decide([[0.0] * 4] * 3, [0] * 3)
     assert nothing.candidates.all()
@@ -216,6 +224,7 @@ def many(z: jax.Array) -> Decision:
     return jax.vmap(lambda z: SSD().decide(z, jax.random.key(0), assume_sorted=True))(z)
 
 
+@pytest.mark.optimised
 def test_the_same_bits_alone_and_in_a_batch() -> None:
     z, together = batches()
     assert len(set(np.asarray(together.decided_by).tolist())) > 2  # all kinds of decisions

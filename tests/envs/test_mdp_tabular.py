@@ -69,6 +69,7 @@ def test_only_random_rewards_are_clipped():
     assert abs(np.mean(abs(reward) == 10) - 0.841) < 0.05
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("make", [cliff_walk, risky_cliff])
 def test_a_trial_gives_the_same_bits_alone_and_in_any_batch(make):
     mdp, count = make().to_jax(), 64

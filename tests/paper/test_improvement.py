@@ -53,13 +53,11 @@ laws = st.dictionaries(st.integers(-4, 4), st.integers(1, 4), min_size=1, max_si
 @st.composite
 def ordered(draw):
     """x dominates y: y takes from x by a loss and by spreads that keep the mean."""
-    x = draw(laws)
-    atoms = {z: 4 * w for z, w in zip(x.values, x.weights, strict=True)}
-    for z in list(atoms):
+    x, atoms = draw(laws), {}
+    for z, w in zip(x.values, x.weights, strict=True):
         by, loss = draw(st.integers(0, 3)), draw(st.integers(0, 1))
-        share = atoms.pop(z) // 2
         for value in (z - by - loss, z + by - loss):
-            atoms[value] = atoms.get(value, 0) + share
+            atoms[value] = atoms.get(value, 0) + w
     return x, law(atoms)
 
 

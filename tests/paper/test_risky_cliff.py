@@ -37,6 +37,7 @@ def results(small) -> CliffResults:
     return EXPERIMENT.results(RunDir.open(small))
 
 
+@pytest.mark.optimised
 def test_ssd_takes_the_sure_path_and_greedy_at_the_same_tolerance_less_often(results):
     cells = {p: results.cell("wgf-mixture", p) for p in SMALL.policies}
     share = {p: results.interval(cell, "over_top") for p, cell in cells.items()}
@@ -46,6 +47,7 @@ def test_ssd_takes_the_sure_path_and_greedy_at_the_same_tolerance_less_often(res
     assert falls["ssd"].mean < falls["greedy"].mean
 
 
+@pytest.mark.optimised
 def test_everything_is_left_behind(small, results):
     run = RunDir.open(small)
     assert run.complete
@@ -64,6 +66,7 @@ def test_everything_is_left_behind(small, results):
     assert cell["falls"]["mean"] == pytest.approx(by_hand)
 
 
+@pytest.mark.optimised
 def test_the_behaviour_walks_over_the_top_from_start_to_goal(results):
     grid, cell = SMALL.grid, results.cell("wgf-mixture", "ssd")
     path = results.path(cell)
@@ -76,6 +79,7 @@ def test_the_behaviour_walks_over_the_top_from_start_to_goal(results):
     assert SMALL.true_fork_std == pytest.approx(0.0031623, rel=1e-4)
 
 
+@pytest.mark.optimised
 def test_a_cell_that_is_missing_is_made_again_with_the_same_bytes(small):
     path = small / "wgf-mixture.greedy.parquet"
     kept = (small / "wgf-mixture.ssd.parquet").stat().st_mtime_ns

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 from gymnasium.spaces import Discrete
 
 from surefoot.core.array import as_float, namespace
+from surefoot.core.markup import html_lines, html_table
 from surefoot.core.particles import cumulative_quantile, cvar, mean, std
 from surefoot.envs.discrete import space_size
-from surefoot.policies import POLICIES, DecidedBy, Decision, Policy, policy_text, precision
+from surefoot.policies import (
+    POLICIES,
+    DecidedBy,
+    Decision,
+    Policy,
+    mean_alone,
+    policy_text,
+    precision,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CURVE = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)  # levels of the CVaR curve in the text
 WORDS = {
@@ -23,6 +36,7 @@ WORDS = {
     DecidedBy.FALLBACK: "no action dominates all others; the fallback chose",
     DecidedBy.EXPLORATION: "it was drawn at random to explore",
 }
+ALONE = "the mean alone decided: every action that is worth the same is as sure"
 EVIDENCE_WORDS = WORDS | {
     DecidedBy.SCORE: "it is worth more than every other action that can be compared",
     DecidedBy.DOMINANCE: "of the actions that are worth the same, it is the surest",
@@ -75,6 +89,11 @@ class Explanation:
     policy: str = ""  # who was asked
 
     @property
+    def by_mean_alone(self) -> bool:
+        """Whether what dominance decided follows from the mean, which it sees too."""
+        return self.decided_by is DecidedBy.DOMINANCE and bool(mean_alone(self))
+
+    @property
     def words(self) -> tuple[str, ...]:
         """The decision in sentences: who decided, between which actions, by how much."""
         if self.tolerance is None:
@@ -83,7 +102,9 @@ class Explanation:
         ties = [self.names[a] for a in np.flatnonzero(self.tied)]
         if len(ties) > 1:
             said.append(f"best mean, up to the tolerance: {', '.join(ties)}")
-        if self.decided_by is DecidedBy.DOMINANCE and len(ties) > 1:
+        if self.by_mean_alone:
+            said.append(ALONE)
+        elif self.decided_by is DecidedBy.DOMINANCE and len(ties) > 1:
             said.append(
                 f"it leads by up to {self.margin:.4g} on the curve of lower-tail sums (F^-2)"
             )
@@ -97,6 +118,8 @@ class Explanation:
         others = [int(a) for a in np.flatnonzero(self.tied) if a != self.action]
         if self.decided_by is not DecidedBy.DOMINANCE:
             return [f"action {self.names[self.action]}: {why}"]
+        if self.by_mean_alone:
+            return [f"action {self.names[self.action]}: {ALONE}"]
         if (self.surer[others] > 0).any():  # less sure about its mean, but never worse
             names = ", ".join(self.names[a] for a in others)
             why = f"its return dominates that of {names} outright"
@@ -151,15 +174,32 @@ class Explanation:
 
     def __str__(self) -> str:
         width = max(8, *map(len, self.names))
-        rows = [
-            f"{'':2}{'action':>{width}} {'mean':>11} {'deviation':>11} "
-            + " ".join(f"{f'CVaR {level:g}':>11}" for level in CURVE)
-        ]
-        for a, name in enumerate(self.names):
+        head, *rows = self._rows()
+        lines = [f"  {head[0]:>{width}} " + " ".join(f"{text:>11}" for text in head[1:])]
+        for a, (name, *numbers) in enumerate(rows):
             mark = "->" if a == self.action else "  "
+            lines.append(f"{mark}{name:>{width}} " + " ".join(f"{text:>11}" for text in numbers))
+        return "\n".join([*self.words, *lines, self.relations])
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """What each action offers, below the names of the columns."""
+        rows = [("action", "mean", "deviation", *(f"CVaR {level:g}" for level in CURVE))]
+        for a, name in enumerate(self.names):
             numbers = (self.mean[a], self.std[a], *self.cvar[a])
-            rows.append(f"{mark}{name:>{width}} " + " ".join(f"{v:>11.5g}" for v in numbers))
-        return "\n".join([*self.words, *rows, self.relations])
+            rows.append((name, *(f"{value:.5g}" for value in numbers)))
+        return rows
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        head, *rows = self._rows()
+        table = html_table(head, rows, strong=self.action)
+        return f"<div>{html_lines(self.words)}{table}<p>{escape(self.relations)}</p></div>"
+
+    def figure(self, title: str = "") -> Figure:
+        """A matplotlib figure: distributions, `F^-2` and dispersion space of the actions."""
+        from surefoot.plots import draw_decision
+
+        return draw_decision(self, title)
 
 
 def explain(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -54,7 +56,7 @@ class CompareOptions:
     address: str | None = None
     """Of the engine ray: local, auto, host:port or ray://host:port; a local one by default."""
     out: Path | None = None
-    """Directory for returns.csv, comparison.json, .md, the figure and summary.json."""
+    """Directory for returns.csv, comparison.json, .md, the figures and summary.json."""
 
 
 def main(words: list[str]) -> int:
@@ -75,6 +77,7 @@ def main(words: list[str]) -> int:
         "workers": options.workers,
     }
     check_engine(**place)
+    figure = options.out is not None and can_draw()
     result = compare_file(
         options.file,
         out=options.out,
@@ -97,6 +100,14 @@ def main(words: list[str]) -> int:
     )
     print(result)
     if options.out is not None:
-        print(f"\nreturns, verdicts, figure and summary are in {options.out}")
+        print(f"\nreturns, verdicts{', figures' * figure} and summary are in {options.out}")
         print(f"one page of it all: surefoot report {options.out}")
     return 0
+
+
+def can_draw() -> bool:
+    """Whether a saved comparison will have figures; says so before anything is computed."""
+    if find_spec("matplotlib") is None:
+        print("no figures will be drawn: they need pip install 'surefoot[report]'", file=sys.stderr)
+        return False
+    return True

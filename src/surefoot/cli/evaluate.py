@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from surefoot.cli.compare import can_draw
 from surefoot.cli.modules import open_typed
 from surefoot.cli.options import parse
 from surefoot.errors import InputError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from surefoot.comparison import Comparison
     from surefoot.training.evaluation import Evaluated
 
+WHO = {"mean": "the mean alone", "score": "its own score", "tie_break": "a draw between equals"}
 TEXT = "Let several policies act on what one agent has learned, in the same episodes."
 
 
@@ -29,6 +31,8 @@ class EvaluateOptions:
     env: str | None = None
     """Id of the environment; the agent's own by default. One of your own, module:Id, has to be
     named."""
+    wrapper: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Wrapper that the agent was trained in, module:Name; repeat it for more."""
     policy: tuple[str, ...] = ("ssd", "greedy", "cvar:0.25")
     """Policies, as name, name:value or name:field=value: ssd, ssd:0.01, greedy, cvar:0.25, wang,
     cpw, mean-variance."""
@@ -41,7 +45,7 @@ class EvaluateOptions:
     resamples: int = 1000
     """Bootstrap resamples of the dominance test."""
     out: Path | None = None
-    """Directory for returns.csv, the comparison and its figure; nothing is written by default."""
+    """Directory for returns.csv, the comparison and its figures; nothing is written by default."""
 
 
 def main(words: list[str]) -> int:
@@ -59,10 +63,11 @@ def main(words: list[str]) -> int:
         policy_named(name)  # before anything is loaded
     if options.out is not None:
         check_directory(options.out)
-    agent = open_typed(options.agent, options.env, words)
+        can_draw()
+    agent = open_typed(options.agent, options.env, words, options.wrapper)
     evaluated = evaluate(
-        agent, options.policy, env=options.env, episodes=options.episodes, seed=options.seed,
-        show=True,
+        agent, options.policy, env=None if options.wrapper else options.env,
+        episodes=options.episodes, seed=options.seed, show=True,
     )  # fmt: skip
     show(evaluated, options)
     returns = {one.policy: one.returns for one in evaluated}
@@ -85,23 +90,18 @@ def show(evaluated: tuple[Evaluated, ...], options: EvaluateOptions) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from surefoot.training.evaluation import CVAR_LEVELS
+    from surefoot.training.evaluation import COLUMNS
 
-    tails = [f"CVaR {level:g}" for level in CVAR_LEVELS]
     title = f"{options.episodes} episodes each, 95 % intervals"
     table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("policy", "mean return", "deviation", *tails, "steps"):
+    for column in COLUMNS:
         table.add_column(column)
     for one in evaluated:
-        cells = [str(one.cvar(level, options.seed)) for level in CVAR_LEVELS]
-        steps = f"{one.lengths.mean():.4g}"
-        table.add_row(one.policy, str(one.mean), f"{one.deviation:.4g}", *cells, steps)
+        table.add_row(*one.row(options.seed))
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(table)
     for one in evaluated:
-        shares = ", ".join(
-            f"{name.replace('_', '-')} {share:.1%}" for name, share in one.decided.items()
-        )
+        shares = ", ".join(f"{WHO.get(who, who)} {share:.1%}" for who, share in one.decided.items())
         console.print(f"{one.policy} decided by {shares}", highlight=False)
 
 
@@ -136,5 +136,5 @@ def _save(
         "episodes": options.episodes, "policies": list(options.policy),
     }  # fmt: skip
     comparison.save(options.out, config=config, summary=summary)
-    print(f"\nreturns.csv, the comparison and its figure are in {options.out}")
+    print(f"\nreturns.csv and the comparison are in {options.out}")
     print(f"one page of it all: surefoot report {options.out}")

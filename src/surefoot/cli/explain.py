@@ -10,7 +10,7 @@ import tyro
 
 from surefoot.cli.modules import open_typed
 from surefoot.cli.options import parse
-from surefoot.errors import InputError
+from surefoot.errors import InputError, require
 
 ABOUT = (
     "Why an agent acts as it does on one observation: each action's return distribution, its "
@@ -32,14 +32,17 @@ class ExplainOptions:
     env: str | None = None
     """Id of the environment; the agent's own by default. One of your own, module:Id, has to be
     named."""
+    wrapper: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Wrapper that the agent was trained in, module:Name; repeat it for more."""
     policy: str | None = None
     """Decide by this one instead of the agent's evaluation policy: ssd:5e-4, cvar:0.25."""
     returns: Path | None = None
     """Instead of an agent: a CSV or Parquet file, one column of returns per action."""
     seed: int = 0
     """Of the environment's first observation, and of the draw between equals in --returns."""
-    out: Path = Path("explanation.png")
-    """The picture; an earlier one is replaced."""
+    out: Path | None = None
+    """The picture; an earlier one is replaced. By default figures/explanation.png of the run, or
+    beside the file."""
 
 
 def main(words: list[str]) -> int:
@@ -51,6 +54,7 @@ def main(words: list[str]) -> int:
         )
     if options.obs is not None and options.state is not None:
         raise InputError("explain: name --obs or --state, not both")
+    require("explain's picture", "report", "matplotlib")
     explanation, title = _of_returns(options) if options.returns else _of_agent(options, words)
     from surefoot.plots import draw_decision, render
     from surefoot.runs.files import atomic_write
@@ -58,13 +62,22 @@ def main(words: list[str]) -> int:
     print(title)
     print(explanation)
     png, _ = render(draw_decision(explanation, title))
-    print(f"\ndrawn in {atomic_write(options.out, png)}")
+    out = options.out or default_place(options.returns or options.agent)
+    print(f"\ndrawn in {atomic_write(out, png)}")
     return 0
+
+
+def default_place(source: Any, name: str = "explanation.png") -> Path:
+    """In the run that the agent belongs to; beside a file that belongs to none."""
+    for place in (source, *source.parents[:2]):
+        if (place / "config.json").is_file() or (place == source and place.is_dir()):
+            return place / "figures" / name
+    return source.with_name(f"{source.stem}.{name}")
 
 
 def _of_agent(options: ExplainOptions, words: list[str]) -> tuple[Any, str]:
     assert options.agent is not None
-    agent = open_typed(options.agent, options.env, words)
+    agent = open_typed(options.agent, options.env, words, options.wrapper)
     text = str(options.state) if options.state is not None else options.obs
     obs = agent.first_observation(options.seed) if text is None else _read(text, agent)
     explanation = agent.explain(obs, options.policy)

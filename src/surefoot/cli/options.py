@@ -8,10 +8,12 @@ names in the file are those of the command line.
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
 import types
 import typing
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union
 
@@ -48,6 +50,7 @@ def parse(
         args=rest,
         default=base if source is None else from_toml(kind, source),
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
+        registry=COUNTS,
     )
     if printing:
         print(to_toml(options), end="")
@@ -74,16 +77,16 @@ def from_toml(kind: type[Chosen], path: Path) -> Chosen:
 
 def to_toml(options: Any) -> str:
     """The dataclass as TOML, flat as on the command line; what is None is left out."""
-    return toml_text(dict(_flat(options)))
+    return toml_text(flat(options))
 
 
-def _flat(options: Any) -> Iterator[tuple[str, Any]]:
+def flat(options: Any) -> dict[str, Any]:
+    """All options by name, those of nested dataclasses among them."""
+    values: dict[str, Any] = {}
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)
-        if dataclasses.is_dataclass(value):
-            yield from _flat(value)
-        else:
-            yield field.name, value
+        values |= flat(value) if dataclasses.is_dataclass(value) else {field.name: value}
+    return values
 
 
 def _fill(kind: Any, values: dict[str, Any], where: str) -> Any:
@@ -140,6 +143,8 @@ def _converted(hint: Any, value: Any) -> Any:
         return None if None in made else made
     if hint is float and type(value) is int:
         return float(value)
+    if hint is int and type(value) is float and value.is_integer():
+        return int(value)  # 1e5
     if hint is Path and isinstance(value, str):
         return Path(value)
     return value if hint is Any or (isinstance(hint, type) and type(value) is hint) else None
@@ -158,6 +163,36 @@ def _words(hint: Any) -> str:
 
 
 # --- words of the command line -----------------------------------------------------------------
+
+COUNTS = tyro.constructors.ConstructorRegistry()
+"""Whole numbers may be written as 1e5."""
+
+
+@COUNTS.primitive_rule
+def _count_rule(
+    info: tyro.constructors.PrimitiveTypeInfo,
+) -> tyro.constructors.PrimitiveConstructorSpec[int] | None:
+    if info.type is not int:
+        return None
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=lambda words: read_count(words[0]),
+        is_instance=lambda value: isinstance(value, int),
+        str_from_instance=lambda value: [str(value)],
+    )
+
+
+def read_count(text: str) -> int:
+    """`100000`, `100_000` and `1e5` are one number; a ValueError for what is not whole."""
+    try:
+        return int(text)
+    except ValueError:
+        short = re.fullmatch(r"[+-]?[0-9]+([.][0-9]+)?[eE][+]?[0-9]{1,2}", text)
+    number = Decimal(text if short else "nan")
+    if number != number.to_integral_value():
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(number)
 
 
 def _spell_flags(kind: Any, words: list[str]) -> list[str]:

@@ -7,37 +7,49 @@ import dataclasses
 import inspect
 import textwrap
 import tomllib
+from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal, get_type_hints
 
 import tyro
 
 from surefoot.cli.modules import allow_module
-from surefoot.cli.options import parse, read_toml, take_config
-from surefoot.errors import InputError, unknown
+from surefoot.cli.options import flat, parse, read_toml, take_config
+from surefoot.errors import InputError, require, unknown, visible
 
 TEXT = (
     "Train an agent on a Gymnasium environment. Ctrl-C saves and stops, and the same command "
     "takes it up again; the same command with more --steps goes on from the end."
 )
 KINDS = ("auto", "neural", "tabular")
-FLAGS = ("--compiled", "--double-q", "--tensorboard", "--print-config")
+FLAGS = ("--compiled", "--double-q", "--normalise", "--tensorboard", "--print-config")
 RUNS = Path("runs")
 PLACE = (tyro.conf.Positional, tyro.conf.arg(metavar="ENV_ID"))
 
-# name, type, default, words of the help: what is not a setting of the agent
-COMMON: list[tuple[str, Any, Any, str]] = [
+# title: name, type, default, words of the help: what is not a setting of the agent
+Row = tuple[str, Any, Any, str]
+RUN: list[Row] = [
     ("env", Annotated[str | None, *PLACE], None, "Id of the environment, also module:Id for one of "
      "your own; surefoot/CliffWalk-v0 and surefoot/RiskyCliff-v0 are surefoot's."),
     ("agent", Literal["auto", "neural", "tabular"], "auto", "auto: tabular where the observations "
      "are discrete, else neural. Each has settings of its own: --agent tabular --help."),
-    ("steps", int, 50_000, "Environment steps in all."),
+    ("steps", int, 50_000, "Environment steps in all; 1e5 is a number too."),
     ("seed", int, 0, "Seed of the network or table, of the environment and of every choice."),
     ("out", Path | None, None, "Run directory; runs/ENV-LOSS-seedSEED by default."),
     ("existing", Literal["error", "resume", "overwrite"], "resume", "What to do where the "
      "directory holds a run: go on with it if it is the same one, refuse, or begin anew."),
     ("env_option", tyro.conf.UseAppendAction[tuple[str, ...]], (), "Argument of the environment: "
      "--env-option is_slippery=false; repeat it for more."),
+    ("on_fault", Literal["stop", "retry"], "stop", "When the environment raises or returns no "
+     "number: stop with all that was learned, or go on in a new episode, up to ten times."),
+]  # fmt: skip
+COMPILED: Row = ("compiled", bool, False, "Run the environment inside the compiled loop, 2 to 3 "
+                 "times as fast (CartPole-v1 and MountainCar-v0).")  # fmt: skip
+LOGGING: list[Row] = [
+    ("wrapper", tyro.conf.UseAppendAction[tuple[str, ...]], (), "Wrapper around the environment: "
+     "--wrapper minigrid.wrappers:ImgObsWrapper; repeat it for more, the first is innermost."),
     ("eval_every", int | None, None, "Steps between evaluations without exploration; none by "
      "default."),
     ("eval_episodes", int, 10, "Episodes of each evaluation, and of the one at the end."),
@@ -45,13 +57,15 @@ COMMON: list[tuple[str, Any, Any, str]] = [
      "distributions are saved: start, or numbers such as 0,0,0.05,0; repeat it for more."),
     ("watch_every", int, 1_000, "Steps between those."),
     ("checkpoint_every", int, 5_000, "Steps between checkpoints; the last three are kept."),
-    ("on_fault", Literal["stop", "retry"], "stop", "When the environment raises or returns no "
-     "number: stop with all that was learned, or go on in a new episode, up to ten times."),
     ("tensorboard", bool, False, "Scalars for TensorBoard too, in the run directory."),
     ("wandb", str | None, None, "Project of Weights & Biases, kept offline; sync it later."),
 ]  # fmt: skip
-COMPILED = ("compiled", bool, False, "Run the environment inside the compiled loop, 2 to 3 times "
-            "as fast (CartPole-v1 and MountainCar-v0).")  # fmt: skip
+# Settings of an agent under their headings in the help; the others stand under "learning".
+HEADINGS = {
+    "policy": "behaviour target evaluation explore explore_start explore_steps ensemble",
+    "distribution": "loss particles kappa value_range initial_std reward_scale averaging",
+    "proximal_loss": "step_size transport potential temperatures solver",
+}
 
 
 def main(words: list[str]) -> int:
@@ -60,9 +74,11 @@ def main(words: list[str]) -> int:
 
     kind = agent_kind(words)
     config_class = TabularConfig if kind == "tabular" else NeuralConfig
-    options: Any = parse(options_of(kind, config_class), words, "surefoot train", TEXT)
+    made = parse(options_of(kind, config_class), words, "surefoot train", TEXT)
+    options = SimpleNamespace(**flat(made))
     if options.env is None:
         raise InputError("train: name an environment, such as CartPole-v1 (surefoot train --help)")
+    _check_hooks(options)
     from surefoot.training.train import Training, train
 
     chosen = {f.name: getattr(options, f.name) for f in dataclasses.fields(config_class)}
@@ -73,6 +89,7 @@ def main(words: list[str]) -> int:
         seed=options.seed,
         compiled=getattr(options, "compiled", False),
         env_options=dict(map(_env_option, options.env_option)),
+        wrapper=options.wrapper,
         eval_every=options.eval_every,
         eval_episodes=options.eval_episodes,
         watch=tuple(map(_observation, options.watch)),
@@ -111,7 +128,7 @@ def _print_summary(training: Any, out: Path, agent: Any) -> None:
         if summary.get(name):
             print(f"{text}: {Interval.from_dict(summary[name])}")
     for fault in summary["faults"]:
-        print(f"went on after: {fault}")
+        print(f"went on after: {visible(fault)}")
     print(f"agent, logs and checkpoints are in {out}; next: surefoot evaluate {out}, "
           f"surefoot report {out}")  # fmt: skip
 
@@ -119,6 +136,17 @@ def _print_summary(training: Any, out: Path, agent: Any) -> None:
 def default_out(training: Any) -> Path:
     name = training.env.rpartition(":")[2].replace("/", "-")
     return RUNS / f"{name}-{training.config.loss}-seed{training.seed}"
+
+
+def _check_hooks(options: Any) -> None:
+    """What is not installed is said before anything is made."""
+    writer = find_spec("tensorboardX") or (find_spec("torch") and find_spec("tensorboard"))
+    if options.tensorboard and not writer:
+        raise InputError(
+            "--tensorboard needs tensorboardX, or torch with tensorboard: pip install tensorboardX"
+        )
+    if options.wandb is not None:
+        require("--wandb", "wandb", "wandb")
 
 
 def _hooks(options: Any, out: Path, training: Any) -> list[Any]:
@@ -143,12 +171,14 @@ def agent_kind(words: list[str]) -> str:
     if said not in KINDS:
         raise unknown("agent", said, KINDS)
     env_id = _positional(rest) or stored.get("env")
-    allow_module(env_id, words)
+    wrappers = [word for i, word in enumerate(rest) if i and rest[i - 1] == "--wrapper"]
+    for name in (env_id, *wrappers, *stored.get("wrapper", ())):
+        allow_module(name, words)
     if said != "auto" or not isinstance(env_id, str):
         return "neural" if said == "auto" else said
     from surefoot.envs.making import suited_agent
 
-    return suited_agent(env_id)
+    return suited_agent(env_id, wrappers=(*stored.get("wrapper", ()), *wrappers))
 
 
 def _positional(words: list[str]) -> str | None:
@@ -172,12 +202,24 @@ def _after(words: list[str], option: str) -> str | None:
 
 
 def options_of(kind: str, config: type[Any]) -> type[Any]:
-    """The common options and every field of the agent's configuration, policies by name."""
-    rows = [*COMMON, COMPILED] if kind == "neural" else list(COMMON)
+    """The common options and every field of the agent's configuration, policies by name; those
+    that belong together in a dataclass of their own, for which the help has a frame."""
     hints, docs = get_type_hints(config, localns={"Policy": str}), field_docs(config)
-    rows += [(f.name, hints[f.name], f.default, docs[f.name]) for f in dataclasses.fields(config)]
+    heading = {name: title for title, names in HEADINGS.items() for name in names.split()}
+    groups: dict[str, list[Row]] = {"policy": [], "distribution": [], "learning": []}
+    for field in dataclasses.fields(config):
+        row = (field.name, hints[field.name], field.default, docs[field.name])
+        groups.setdefault(heading.get(field.name, "learning"), []).append(row)
+    groups["logging"] = LOGGING
+    own = [(name, made, dataclasses.field(default_factory=made))
+           for name, rows in groups.items() for made in [_dataclass(name, rows)]]  # fmt: skip
+    run = [*RUN, COMPILED] if kind == "neural" else RUN
+    return _dataclass("TrainOptions", run, own)
+
+
+def _dataclass(name: str, rows: list[Row], more: Sequence[Any] = ()) -> type[Any]:
     fields = [(name, _helped(hint, text), value) for name, hint, value, text in rows]
-    return dataclasses.make_dataclass("TrainOptions", fields, frozen=True)
+    return dataclasses.make_dataclass(name, [*fields, *more], frozen=True)
 
 
 def _helped(hint: Any, text: str) -> Any:
@@ -192,7 +234,8 @@ def field_docs(kind: type[Any]) -> dict[str, str]:
     for before, node in zip(tree.body, tree.body[1:], strict=False):
         if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name):
             text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-            docs[before.target.id] = str(node.value.value) if text else ""  # type: ignore[attr-defined]
+            found = str(node.value.value) if text else ""  # type: ignore[attr-defined]
+            docs[before.target.id] = " ".join(found.split())
     return docs
 
 

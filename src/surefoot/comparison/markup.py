@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from surefoot.comparison.words import (
     summary_rows,
     year_rows,
 )
+from surefoot.core.markup import html_lines, html_table
 from surefoot.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ WORD_STYLES = {
 def html(c: Comparison) -> str:
     """Tables without a background of their own: they suit a light and a dark notebook."""
     title = f"{len(c.names)} columns" + (f" of {c.source}" if c.source else "")
-    parts = [f"<p><strong>{escape(title)}</strong></p>", _table(("", *HEADER[1:]), summary_rows(c))]
+    parts = [html_lines([title]), html_table(("", *HEADER[1:]), summary_rows(c))]
     if c.has_years:
-        parts.append(_table(("a year", *YEAR_HEADER[1:]), year_rows(c)))
+        parts.append(html_table(("a year", *YEAR_HEADER[1:]), year_rows(c)))
     for order in (2, 1):
         parts.append(f"<p>{escape(ORDER_TITLES[order])}: does the row dominate the column?</p>")
         if len(c.names) <= MANY:
@@ -68,15 +68,6 @@ def _matrix(c: Comparison, order: int) -> str:
             small = f"<br><small>{escape(numbers[a, b])}</small>"
             cells += f'<td style="{style}">{escape(word)}{small}</td>'
         body += f"<tr><th>{escape(a)}</th>{cells}</tr>"
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    body = ""
-    for first, *rest in rows:
-        cells = "".join(f"<td>{escape(cell)}</td>" for cell in rest)
-        body += f"<tr><th>{escape(first)}</th>{cells}</tr>"
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

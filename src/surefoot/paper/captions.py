@@ -48,6 +48,9 @@ CAPTIONS: dict[str, dict[str, str]] = {
         "their interquartile mean thick. Dotted: solved.",
     },
     "surest": {
+        "promise": "Which action three rules take on the same estimates, with nothing set: tables "
+        "on the risky cliff, networks on two roads and on one and ten steps. Left the sure action "
+        "is worth the same as the noisy one, right it is worth less. 95 % intervals.",
         "rules": "The same tables, decided by each rule: share of trials that take the sure path "
         "where it parts from the one along the cliff, which is worth the same. 95 % intervals.",
     },

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from surefoot.errors import InputError, RunError
+from surefoot.errors import InputError, RunError, require
 from surefoot.paper.claims import Claim, read_claims, write_claims
 from surefoot.plots import save_figure
 from surefoot.runs.directory import Existing, RunDir
 from surefoot.runs.files import plain
 from surefoot.runs.progress import progress
+from surefoot.runs.session import resumable
 from surefoot.training.engines import run_jobs
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class Experiment(Generic[Config, Results]):
 
     def run(self, config: Config, out: Path, existing: Existing = "error") -> list[Claim]:
         """Run into the directory `out`, keeping what is there already; returns the claims."""
+        require("an experiment", "report", "matplotlib", "polars")
         settings = plain(config, where="config")
         stored = {name: value for name, value in settings.items() if name not in ELSEWHERE}
         run = RunDir.create(
@@ -96,15 +98,16 @@ class Experiment(Generic[Config, Results]):
         )
         if run.complete:
             return list(read_claims(run))
-        tables = Tables(run)
-        self.measure(config, tables)
-        results = self.read(config, tables)
-        run.write_summary(self.summarise(results))
-        claims = self.judge(results)
-        write_claims(run, claims)
-        for name, figure in self.draw(results).items():
-            save_figure(figure, run, name)
-        run.mark_complete()
+        with resumable(out):
+            tables = Tables(run)
+            self.measure(config, tables)
+            results = self.read(config, tables)
+            run.write_summary(self.summarise(results))
+            claims = self.judge(results)
+            write_claims(run, claims)
+            for name, figure in self.draw(results).items():
+                save_figure(figure, run, name)
+            run.mark_complete()
         return claims
 
     def config_of(self, run: RunDir) -> Config:

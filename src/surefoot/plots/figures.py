@@ -9,10 +9,11 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from surefoot.errors import InputError
+from surefoot.errors import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,15 +61,26 @@ def new_figure(
     """
     mpl = matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
     with mpl.rc_context(RC):
-        figure = Figure(figsize=size or (5.0 * columns, 3.6 * rows), layout="constrained")
+        figure = _shown_figure()(figsize=size or (5.0 * columns, 3.6 * rows), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots(rows, columns, squeeze=False, **subplots)
         if title:
             figure.suptitle(title)
     return figure, axes[0, 0] if rows == columns == 1 else axes
+
+
+@cache
+def _shown_figure() -> type[Figure]:
+    """A figure that a notebook shows also where nobody has imported pyplot."""
+    from matplotlib.figure import Figure
+
+    class ShownFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            return render(self)[0]
+
+    return ShownFigure
 
 
 def label(ax: Axes, title: str = "", x: str = "", y: str = "") -> None:
@@ -144,8 +156,7 @@ def save_figure(figure: Figure, run: FigureStore, name: str) -> Path:
 
 
 def matplotlib() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise InputError("figures need matplotlib: install surefoot[report]") from None
+    require("a figure", "report", "matplotlib")
+    import matplotlib
+
     return matplotlib

@@ -26,9 +26,12 @@ import numpy as np
 from surefoot.core import array
 from surefoot.core.array import pairwise_sum
 from surefoot.core.evidence import Evidence, average, check_counts, from_counts, from_ensemble
+from surefoot.core.markup import html_lines, html_table
 from surefoot.core.shortfall import FEW, standings, violations
 from surefoot.core.sorting import network_sort
 from surefoot.errors import InputError
+
+ROUNDING = 1e-5  # of a lead in float32
 
 
 class DecidedBy(IntEnum):
@@ -58,6 +61,39 @@ class Decision(NamedTuple):
     def multiple_solutions(self) -> jax.Array:
         """Whether more than one action had the best mean: when a choice is to be made."""
         return jnp.sum(self.tied, axis=-1) > 1
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of one decision; of a batch, who decided how often."""
+        who = np.asarray(self.decided_by)
+        names = [kind.name.lower().replace("_", "-") for kind in DecidedBy]
+        if who.ndim:
+            counts = [(name, str(int((who == k).sum()))) for k, name in enumerate(names)]
+            return html_table(("decided by", f"of {who.size}"), counts)
+        rows = [
+            (str(a), f"{gap:.4g}", f"{error:.3g}", "yes" if tied else "no")
+            for a, (gap, error, tied) in enumerate(
+                zip(self.gap, self.error, self.tied, strict=True)
+            )
+        ]
+        header = ("action", "below the best mean", "standard error", "worth the same")
+        said = html_lines([f"action {int(self.action)}, decided by {names[int(who)]}"])
+        return f"<div>{said}{html_table(header, rows, strong=int(self.action))}</div>"
+
+
+def mean_alone(decided: Any) -> np.ndarray:
+    """Whether the mean alone explains a `Decision`, a batch of them, or an `Explanation`.
+
+    Everybody that is worth the same is as sure as the action: about their means the curves `F^-2`
+    agree. Dominance sees the mean too, so it may have said so all the same: of particles that have
+    collapsed to one value nothing else is left.
+    """
+    at = np.asarray(decided.action)[..., None]
+    lead = np.take_along_axis(np.asarray(decided.violations), at[..., None], axis=-1)[..., 0]
+    gap = np.asarray(decided.gap)
+    ahead = gap - np.take_along_axis(gap, at, axis=-1)  # what of the lead is that of the mean
+    apart = np.maximum(lead - ahead, np.asarray(decided.surer)) > ROUNDING * lead
+    others = np.asarray(decided.tied) & (np.arange(gap.shape[-1]) != at)
+    return ~(others & apart).any(axis=-1)
 
 
 class View(NamedTuple):
@@ -158,12 +194,12 @@ class Policy(ABC):
         members, z = z, average(z) if z.ndim == 3 else z
         feasible = jnp.ones(z.shape[0], bool) if mask is None else mask
         view = View(z, feasible, *standings(z, mask, in_place=assume_sorted))
-        best = jnp.argmax(feasible & view.sound & (view.mean_lag == 0))
+        best = feasible & view.sound & (view.mean_lag == 0)
         evidence = None
         if members.ndim == 3:
-            evidence = from_ensemble(members, best)
-        elif n is not None:
-            evidence = from_counts(z, n, best)
+            evidence = from_ensemble(members, jnp.argmax(best))
+        elif n is not None:  # of equal means one that something is known of
+            evidence = from_counts(z, n, jnp.argmax(best.astype(jnp.int32) + (best & (n > 1))))
         return self.settle(view._replace(evidence=evidence), key)
 
     def settle(self, view: View, key: jax.Array) -> Decision:
@@ -204,7 +240,11 @@ def precision(z: Any) -> contextlib.AbstractContextManager[None]:
 
 
 def as_particles(z: Any) -> jax.Array:
-    z = jnp.asarray(z)
+    array.refuse_masked(z, "z")
+    try:
+        z = jnp.asarray(z)
+    except TypeError as error:  # text, objects, dates
+        raise InputError(f"z: real numbers are needed: {error}") from None
     if z.ndim not in (2, 3) or 0 in z.shape:
         raise InputError(
             f"z has shape {z.shape}: a policy takes [A, N], or an ensemble [E, A, N]; use jax.vmap "

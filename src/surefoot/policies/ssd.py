@@ -83,20 +83,16 @@ class SSD(Policy):
     def _surest(self, view: View) -> tuple[jax.Array, jax.Array]:
         assert view.evidence is not None
         tied = self.tied(view)
-        outright = tied & (_lag(view.z, tied) == 0)
+        known = tied & jnp.isfinite(view.evidence.error)
+        unknown = tied & ~known  # of the best mean, and comparable with nothing: it stays in
+        outright = known & (_lag(view.z, known) == 0)
         # Centred curves end at zero but for rounding: the last point is left out.
-        lag = _lag(centred(view.z)[:, :-1], tied) if view.z.shape[1] > 1 else jnp.zeros(len(tied))
-        surest = tied & (lag == 0)
-        best = jnp.where(count(outright) > 0, outright, surest)
+        lag = _lag(centred(view.z)[:, :-1], known) if view.z.shape[1] > 1 else jnp.zeros(len(tied))
+        best = jnp.where(count(outright) > 0, outright, known & (lag == 0))
         number = count(best)
-        fallback = self._fallback(view, tied, lag, 0.0)
-        candidates = jnp.where(number > 0, best, fallback)
-        # The best mean without evidence: comparable with nothing, and nothing else is better.
-        known = jnp.isfinite(view.evidence.error) | ~tied
-        unknown = count(tied & ~known) > 0
-        candidates = jnp.where(unknown, tied & (view.mean_lag == 0), candidates)
-        who = jnp.where(unknown, DecidedBy.FALLBACK, _who(number))
-        return candidates, jnp.where((count(tied) == 1) & ~unknown, DecidedBy.SCORE, who)
+        candidates = jnp.where(number > 0, best, self._fallback(view, known, lag, 0.0)) | unknown
+        who = jnp.where(count(unknown) > 0, DecidedBy.FALLBACK, _who(number))
+        return candidates, jnp.where((count(tied) == 1) & known.any(), DecidedBy.SCORE, who)
 
     def surest(self, z: jax.Array, tied: jax.Array, key: jax.Array) -> jax.Array:
         """Of the actions `tied[A]`, taken to be worth the same, the one with the surest of the

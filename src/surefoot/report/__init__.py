@@ -5,9 +5,9 @@
     report("results/risky-cliff")          # writes results/risky-cliff/report.html
 
 `sources` finds what lies at the path and reads it by `stored`, which trusts no file; `training`,
-`comparison` and `explorer` make its parts; `page` renders them by the templates. Figures are those
-that `surefoot.plots` and `surefoot.paper` draw; nothing is drawn here but the explorer's curves,
-by the page's own script.
+`sweep`, `comparison` and `explorer` make its parts; `page` renders them by the templates. Figures
+are those that `surefoot.plots` and `surefoot.paper` draw; nothing is drawn here but the explorer's
+curves, by the page's own script.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from surefoot.errors import require
 from surefoot.runs.files import atomic_write
 
 __all__ = ["default_place", "report"]
@@ -27,6 +28,7 @@ def report(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = No
     training or a sweep, a folder of several of these, or a file of returns. `out` is `report.html`
     in that directory by default; an earlier page is replaced as a whole or not at all.
     """
+    require("a report", "report", "jinja2", "matplotlib")
     from surefoot.report.page import render
     from surefoot.report.sources import page_of
 

@@ -133,7 +133,7 @@ def render(page: Page) -> bytes:
     text = template.render(
         page=page, script=script, style=style, policy=policy, version=__version__
     )
-    return text.encode()
+    return text.encode(errors="replace")  # half a character of a file is no reason for no page
 
 
 def asset(name: str) -> str:
@@ -142,10 +142,8 @@ def asset(name: str) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    try:
-        import jinja2
-    except ImportError:
-        raise InputError("a report needs jinja2: install surefoot[report]") from None
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("surefoot.report"), autoescape=True, trim_blocks=True,
         lstrip_blocks=True, undefined=jinja2.StrictUndefined,

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib.util import find_spec
 from typing import Literal
 
 from rich.console import Console, RenderableType
@@ -192,9 +193,9 @@ def progress(
     """Show the progress of the block: `advance` the bar, and `note` on it.
 
     `total` may be None where it is not known; `start` is what a resumed run had already done
-    (it does not count towards the rate). `mode` "auto" takes bars on a terminal and lines,
-    one every `every` seconds, elsewhere. Inside another `progress` block the bar joins that
-    display, whatever its own mode; "silent" always stays silent.
+    (it does not count towards the rate). `mode` "auto" takes bars on a terminal and in a
+    notebook with ipywidgets, elsewhere lines, one every `every` seconds. Inside another `progress`
+    block the bar joins that display, whatever its own mode; "silent" always stays silent.
     """
     if mode not in MODES:
         raise unknown("progress mode", mode, MODES)
@@ -227,8 +228,15 @@ def progress(
 def _display(mode: Mode, console: Console | None, clock: Clock, every: float) -> _Display:
     console = console or Console(stderr=True)
     if mode == "auto":
-        mode = "bars" if console.is_terminal and not console.is_dumb_terminal else "lines"
+        mode = "bars" if _can_draw(console) else "lines"
     return _Display(mode, console, clock, every)
+
+
+def _can_draw(console: Console) -> bool:
+    """On a terminal that can move its cursor, and in a notebook that has widgets."""
+    if console.is_jupyter:
+        return find_spec("ipywidgets") is not None
+    return console.is_terminal and not console.is_dumb_terminal
 
 
 def format_seconds(seconds: float) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import jax
@@ -12,18 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.adapters import Actor, act
+from surefoot.core.markup import html_table
 from surefoot.core.particles import cvar
 from surefoot.core.stats import Interval, mean_interval
 from surefoot.envs import TabularEnv
 from surefoot.envs.discrete import DiscreteEnv, decode
 from surefoot.envs.making import made_env
+from surefoot.envs.masks import Masks
 from surefoot.errors import InputError, RunError, at_least
-from surefoot.policies import DecidedBy, policy_named
+from surefoot.policies import SSD, DecidedBy, Decision, Greedy, mean_alone, policy_named
 from surefoot.runs.progress import Bar, progress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LANES = 16  # environments stepped side by side, so that one compiled call decides for all
 LONGEST = 100_000  # steps of an episode in an environment that sets no limit
 CVAR_LEVELS = (0.05, 0.25)
+TAILS = tuple(f"CVaR {level:g}" for level in CVAR_LEVELS)
+COLUMNS = ("policy", "mean return", "deviation", *TAILS, "steps")
 RESAMPLES = 1000
 
 Returns = NDArray[np.float64]
@@ -38,7 +46,8 @@ class Evaluated:
     """Undiscounted, one per episode; the n-th episode has the same seed for every policy."""
     lengths: NDArray[np.int64]
     decided: dict[str, float]
-    """Share of the decisions made by dominance, by a drawn tie, by the fallback, by the score."""
+    """Share of the decisions made by the mean alone, by dominance between actions that are worth
+    the same, by a drawn tie, by the fallback, by another score."""
 
     @property
     def mean(self) -> Interval:
@@ -54,6 +63,22 @@ class Evaluated:
         drawn = np.random.default_rng(seed).integers(n, size=(RESAMPLES, n))
         low, high = np.quantile(np.asarray(cvar(self.returns[drawn], level)), [0.025, 0.975])
         return Interval(float(cvar(self.returns, level)), float(low), float(high), n)
+
+    def row(self, seed: int = 0) -> tuple[str, ...]:
+        """Its numbers as text, under `COLUMNS`."""
+        tails = [str(self.cvar(level, seed)) for level in CVAR_LEVELS]
+        steps = f"{self.lengths.mean():.4g}"
+        return (self.policy, str(self.mean), f"{self.deviation:.4g}", *tails, steps)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return html_table(COLUMNS, [self.row()])
+
+    def figure(self) -> Figure:
+        """A matplotlib figure of the returns: distribution, lower tail, dispersion."""
+        from surefoot.plots import draw_comparison
+
+        return draw_comparison({self.policy: self.returns})
 
 
 def evaluate(
@@ -99,43 +124,52 @@ def _episodes(
 ) -> Evaluated:
     """Each lane takes the next episode as soon as its last one is over."""
     totals, lengths = np.zeros(episodes), np.zeros(episodes, np.int64)
-    begun = len(lanes)
+    begun, readers = len(lanes), [Masks(lane) for lane in lanes]
     starts = [lane.reset(seed=seed + i) for i, lane in enumerate(lanes)]
-    seen, infos = [s[0] for s in starts], [s[1] for s in starts]
+    seen = [s[0] for s in starts]
+    masks: list[Any] = [reader.read(s[1]) for reader, s in zip(readers, starts, strict=True)]
     at: list[int | None] = list(range(begun))  # the episode each lane is in
-    counts = np.zeros(len(DecidedBy), np.int64)
+    counts: Counter[str] = Counter()
+    by_mean = isinstance(actor.policy, SSD | Greedy)
     while any(episode is not None for episode in at):
-        decision = actor.decide(_batch(seen), action_masks=_masks(infos))
+        known = masks[0] is not None
+        decision = actor.decide(_batch(seen), action_masks=np.stack(masks) if known else None)
+        who = _who(decision, by_mean)
         for i, episode in enumerate(at):
             if episode is None:
                 continue
-            counts[int(decision.decided_by[i])] += 1
+            counts[who[i]] += 1
             action = decode(lanes[i].action_space, int(decision.action[i]))
-            seen[i], reward, terminated, truncated, infos[i] = lanes[i].step(action)
+            seen[i], reward, terminated, truncated, info = lanes[i].step(action)
             totals[episode] += float(reward)
             if not np.isfinite(totals[episode]):
                 raise RunError(
                     f"{name}, episode {episode}: the environment returned the reward {reward}"
                 )
             lengths[episode] += 1
-            if terminated or truncated or lengths[episode] >= LONGEST:
+            over = terminated or truncated or lengths[episode] >= LONGEST
+            if over:
                 bar.advance()
                 at[i] = begun if begun < episodes else None
                 if begun < episodes:
-                    seen[i], infos[i] = lanes[i].reset(seed=seed + begun)
+                    seen[i], info = lanes[i].reset(seed=seed + begun)
                     begun += 1
-    shares = {kind.name.lower(): float(counts[kind] / counts.sum()) for kind in DecidedBy}
-    return Evaluated(name, totals, lengths, {k: v for k, v in shares.items() if v > 0})
+            if known:
+                masks[i] = readers[i].expect(info, final=at[i] is None)
+    shares = {who: number / counts.total() for who, number in counts.most_common()}
+    return Evaluated(name, totals, lengths, shares)
+
+
+def _who(decision: Decision, by_mean: bool) -> list[str]:
+    """Who decided for each lane, `mean` where that alone did."""
+    names = np.array([kind.name.lower() for kind in DecidedBy], dtype=object)[decision.decided_by]
+    alone = (decision.decided_by == DecidedBy.DOMINANCE) & mean_alone(decision)
+    alone |= (decision.decided_by == DecidedBy.SCORE) & by_mean
+    return list(np.where(alone, "mean", names))
 
 
 def _batch(seen: list[Any]) -> Any:
     return seen if isinstance(seen[0], tuple | dict) else np.stack([np.asarray(s) for s in seen])
-
-
-def _masks(infos: list[dict[str, Any]]) -> Any:
-    if not all("action_mask" in info for info in infos):
-        return None
-    return np.stack([np.asarray(info["action_mask"], bool) for info in infos])
 
 
 def _maker(agent: Any, env: Any) -> Callable[[], gym.Env[Any, Any]]:
@@ -143,6 +177,9 @@ def _maker(agent: Any, env: Any) -> Callable[[], gym.Env[Any, Any]]:
         return env
     if isinstance(env, str):
         return lambda: made_env(env)
+    maker = getattr(agent, "env_maker", None)
+    if maker is not None:
+        return maker
     inner = getattr(agent, "env", None)
     if isinstance(inner, DiscreteEnv):  # the environment below our integers
         inner = inner.env

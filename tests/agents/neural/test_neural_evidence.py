@@ -15,11 +15,21 @@ from tiny import NETWORK
 
 import surefoot as sf
 from surefoot.agents.neural import NeuralAgent, NeuralConfig
+from surefoot.agents.neural.acting import act
+from surefoot.agents.neural.compiled_loop import CompiledNetwork
 from surefoot.agents.neural.ensemble import members, resample, surest_of_tied
-from surefoot.agents.neural.loop import CompiledNetwork, fresh_state
+from surefoot.agents.neural.loop import acting, fresh_state
 from surefoot.agents.neural.replay import Sample
 from surefoot.agents.neural.spaces import Spec, spec_of
-from surefoot.agents.neural.step import Networks, batch_loss, compiled, init_carry, targets, update
+from surefoot.agents.neural.step import (
+    Networks,
+    average_share,
+    batch_loss,
+    compiled,
+    init_carry,
+    targets,
+    update,
+)
 from surefoot.agents.scale import Scale, begun, initial_scale, observe, power_of_two, renewed, shown
 from surefoot.envs.classic import CartPole
 from surefoot.policies import SSD
@@ -54,11 +64,33 @@ def test_a_resample_is_poisson_independent_and_fixed():
 # --- ensembles -------------------------------------------------------------------------------
 
 
-def test_members_lie_about_the_particles():
-    z = jnp.asarray([[[0.0, 2.0], [5.0, 5.0]]])
-    means = jnp.asarray([[[10.0, 1.0], [14.0, 3.0]]])  # about 12 and 2
-    expected = [[[[-2.0, 0.0], [4.0, 4.0]], [[2.0, 4.0], [6.0, 6.0]]]]
+def test_members_are_the_particles_moved_to_their_means():
+    z = jnp.asarray([[[0.0, 2.0], [5.0, 5.0]]])  # about 1 and 5
+    means = jnp.asarray([[[10.0, 1.0], [14.0, 3.0]]])
+    expected = [[[[9.0, 11.0], [1.0, 1.0]], [[13.0, 15.0], [3.0, 3.0]]]]
     np.testing.assert_array_equal(members(z, means), expected)
+
+
+def test_one_member_after_another_gathers_the_data():
+    # Hidden layers that say nothing; member e says 1 of action 0 and e of action 1, in a bias.
+    config = NeuralConfig(hidden=(8,), particles=4, ensemble=5, explore=0.0, learning_starts=0)
+    wide = init_carry(config, SPEC, jax.random.key(0)).params
+    bias = np.r_[np.zeros(8), np.stack([np.full(5, 0.5), np.arange(5.0)], axis=1).ravel()]
+    params = (jnp.zeros_like(wide[0]), jnp.zeros_like(wide[1]).at[-1].set(bias))
+    key, obs = jax.random.key_data(jax.random.key(7)), jnp.ones(3)
+
+    @partial(jax.jit, static_argnums=0)
+    def taken(config, steps, bits):
+        return jax.vmap(lambda s: act(config, SPEC, params, obs, bits, s, key))(steps)
+
+    steps, bits = jnp.arange(20_000), jnp.arange(4, dtype=jnp.uint32)
+    actions = np.asarray(taken(config, steps, bits)).reshape(200, 100)
+    assert (actions == actions[:, :1]).all()  # for a hundred steps
+    # Four of five members prefer action 1: 160 of 200 +- 5.7.
+    assert 137 < actions[:, 0].sum() < 183
+    # All of them together, on average 2 against 0.5, would take action 1 always.
+    z = NeuralConfig(hidden=(8,), particles=4, ensemble=5, explore=0.0, member_steps=0)
+    assert np.asarray(taken(z, steps[200:1200], bits)).std() == 0
 
 
 SURE, NOISY = [1.0] * 4, [-1.0, 0.5, 1.5, 3.0]
@@ -84,10 +116,12 @@ def one_batch(size=8):
     return Sample(obs[0], action, reward, jnp.full(size, 0.9), obs[1], jnp.arange(size))
 
 
-def test_the_ensemble_leaves_the_layers_of_the_particles_alone():
+@pytest.mark.parametrize("norm", [None, 0.01])
+def test_the_ensemble_leaves_the_layers_of_the_particles_alone(norm):
     # The same particles with twenty members beside them and without: the hidden layers take the
     # same steps, and so do the particles' part of the last one.
-    base = NeuralConfig(hidden=(8,), particles=4, ensemble=20, **GREEDY)
+    # Clipped to a norm, too: the ensemble's slopes are no part of it.
+    base = NeuralConfig(hidden=(8,), particles=4, ensemble=20, max_grad_norm=norm, **GREEDY)
     alone = replace(base, ensemble=0)
     whole = init_carry(base, SPEC, jax.random.key(0))
     width, batch, key = SPEC.num_actions * base.particles, one_batch(), jax.random.key(1)
@@ -266,6 +300,31 @@ def test_checkpoints_hold_the_ensemble_and_the_unit(tmp_path):
     loaded = sf.load(tmp_path / "agent.safetensors", Noisy(1000.0))
     obs = np.zeros(4, np.float32)
     np.testing.assert_array_equal(loaded.estimates(obs)[0], whole.estimates(obs)[0])
+
+
+# --- averaging -------------------------------------------------------------------------------
+
+
+def test_what_parameters_count_in_their_average():
+    # Learning starts at 20; the first average is taken at 100. Then all count alike, until the
+    # latest 300 steps count most.
+    config = NeuralConfig(**(NETWORK | {"averaging": 300}))
+    shares = {done: average_share(config, done) for done in (20, 50, 100, 150, 200, 300, 400, 900)}
+    third = pytest.approx(1 / 3)
+    assert shares == {20: 0, 50: 0, 100: 1, 150: 0, 200: 0.5, 300: third, 400: third, 900: third}
+
+
+def test_the_trained_parameters_decide_until_there_is_an_average():
+    agent = NeuralAgent(Noisy(), **NETWORK)
+    averaged = {}
+    for done in (10, 50, 99, 110):
+        agent.learn(done - agent.num_timesteps)
+        state = agent.state
+        (params, _), average = acting(agent.config, state), state.networks.average
+        same = [np.array_equal(params[-1], known[-1]) for known in (state.carry.params, average)]
+        averaged[done] = same
+    # Nothing learned yet: both are as initialised. Then the trained ones, then the average.
+    assert averaged == {10: [True, True], 50: [True, False], 99: [True, False], 110: [False, True]}
 
 
 # --- warnings --------------------------------------------------------------------------------

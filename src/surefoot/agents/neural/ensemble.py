@@ -10,6 +10,7 @@ transition's number, so that nothing is stored.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -27,36 +28,43 @@ def resample(numbers: jax.Array, members: int) -> jax.Array:
     """How often each member draws the transitions with these numbers: `[B, E]`, one on average."""
     member = jnp.arange(members, dtype=jnp.uint32) * jnp.uint32(0x85EBCA6B)
     word = numbers.astype(jnp.uint32)[:, None] * jnp.uint32(0x9E3779B9) ^ member[None, :]
-    word = (word ^ (word >> 16)) * jnp.uint32(0x7FEB352D)
-    word = (word ^ (word >> 15)) * jnp.uint32(0x846CA68B)
-    unit = ((word ^ (word >> 16)) >> 8).astype(jnp.float32) * 2.0**-24
+    unit = (mixed(word) >> 8).astype(jnp.float32) * 2.0**-24
     return sum((unit >= edge).astype(jnp.float32) for edge in _UP_TO)
 
 
+def mixed(word: Any) -> jax.Array:
+    """A word whose bits all depend on all bits of `word`."""
+    word = jnp.asarray(word).astype(jnp.uint32)
+    word = (word ^ (word >> 16)) * jnp.uint32(0x7FEB352D)
+    word = (word ^ (word >> 15)) * jnp.uint32(0x846CA68B)
+    return word ^ (word >> 16)
+
+
 def members(z: jax.Array, means: jax.Array) -> jax.Array:
-    """Particles `z[B, A, N]` as an ensemble `[B, E, A, N]`, about `z`, by its `means[B, E, A]`."""
-    shift = means - jnp.mean(means, axis=1, keepdims=True)
+    """An ensemble `[B, E, A, N]`: the particles `z[B, A, N]`, moved to the `means[B, E, A]`."""
+    shift = means - jnp.mean(z, axis=-1)[:, None]
     return z[:, None] + shift[..., None]
 
 
 def surest_of_tied(
-    policy: Policy, z: jax.Array, means: jax.Array, key: jax.Array
+    policy: Policy, z: jax.Array, means: jax.Array, key: jax.Array, masks: Any = None
 ) -> tuple[jax.Array, jax.Array]:
     """For a target: of the actions that are worth the same by `means[B, E, A]` the surest `[B]`,
     and the equal shares `[B, A]` of all of them.
 
     The distribution that is bootstrapped is the surest action's, the mean is the average of all
     that are tied. The largest of several noisy means that are worth the same is too large by their
-    noise, and that draws a greedy target to risk.
+    noise, and that draws a greedy target to risk. `masks[B, A]` leaves the legal actions.
     """
     assert isinstance(policy, SSD)
 
-    def one(z: jax.Array, means: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def one(z: jax.Array, means: jax.Array, mask: Any) -> tuple[jax.Array, jax.Array]:
         middle = jnp.mean(means, axis=0)
+        middle = middle if mask is None else jnp.where(mask, middle, -jnp.inf)
         best = jnp.argmax(middle)
         error, freedom = from_ensemble(means[..., None], best)
         tied = middle[best] - middle <= student(policy.standard_errors, freedom) * error
         tied = tied | (jnp.arange(len(middle)) == best)  # compiled, its gap may round above zero
         return policy.surest(z, tied, key), tied / jnp.sum(tied)
 
-    return jax.vmap(one)(network_sort(z), means)
+    return jax.vmap(one)(network_sort(z), means, masks)

@@ -26,12 +26,26 @@ Rate = float | Callable[[Any], Any]
 """A step size, or one for each number of updates done before (an optax schedule)."""
 
 
-def adam(learning_rate: Rate, eps: float, max_grad_norm: float | None = None) -> Any:
-    """Adam, after clipping to a global norm if one is given."""
+def adam(
+    learning_rate: Rate, eps: float, max_grad_norm: float | None = None, shaping: float = 1.0
+) -> Any:
+    """Adam, after clipping to a global norm if one is given.
+
+    Only the first outputs, `shaping` as a share, are clipped, with the layers that they shape: the
+    ensemble beside them must not change how the particles learn, and its means must stay unbiased.
+    """
     steps = optax.GradientTransformation(_init, _update(learning_rate, eps))
     if max_grad_norm is None:
         return steps
-    return optax.chain(optax.clip_by_global_norm(max_grad_norm), steps)
+    clip = optax.clip_by_global_norm(max_grad_norm)
+
+    def update(grads: Any, state: Any, _: Any = None) -> tuple[Any, Any]:
+        *hidden, last = grads
+        own = round(last.shape[-1] * shaping)
+        (*hidden, first), state = clip.update((*hidden, last[..., :own]), state)
+        return (*hidden, jnp.concatenate([first, last[..., own:]], axis=-1)), state
+
+    return optax.chain(optax.GradientTransformation(clip.init, update), steps)
 
 
 def _init(params: Any) -> optax.ScaleByAdamState:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import tomllib
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,8 +22,10 @@ from surefoot.training.train import Training
 Setting = tuple[tuple[str, Any], ...]
 CONFIGS: dict[str, type[Any]] = {"neural": NeuralConfig, "tabular": TabularConfig}
 ENV = "env."  # settings with this prefix are arguments of the environment
+MOST_TRAININGS = 1_000_000
 OWN = ("agent", "env", "steps", "evaluations", "eval_episodes", "compiled")
 """Settings of a training; `evaluations` are evenly spaced, the last one is at the end."""
+COUNTS = dict.fromkeys(("steps", "evaluations", "eval_episodes"), int)
 EVAL_EPISODES = 20
 
 
@@ -44,8 +47,15 @@ class Sweep:
         for name, values in self.grid.items():
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
                 raise InputError(f"grid {name} = {values!r}: it must be a list of values")
-            if any(value in values[:i] for i, value in enumerate(values)):
+            if len(set(map(_hashable, values))) < len(values):
                 raise InputError(f"grid {name} = {list(values)}: a value occurs twice")
+
+        trainings = math.prod(map(len, self.grid.values())) * len(self.seeds)
+        if trainings > MOST_TRAININGS:
+            raise InputError(
+                f"a sweep of {trainings:,} trainings: it may have {MOST_TRAININGS:,}; make "
+                "several of it"
+            )
 
     def cells(self) -> Iterator[tuple[Setting, list[Training]]]:
         """The grid's combinations with their trainings; seeds within, for fewer compilations."""
@@ -61,12 +71,16 @@ class Sweep:
         return {"seeds": list(self.seeds), "base": dict(self.base), "grid": dict(self.grid)}
 
 
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
+
+
 def make_training(settings: Mapping[str, Any], seed: int) -> Training:
     """A training from flat settings: `OWN`, those of the agent, and `env.NAME`.
 
     `agent` may be auto, as `surefoot train` has it: tabular where observations are discrete.
     """
-    own = {name: value for name, value in settings.items() if name in OWN}
+    own = {name: _fitting(COUNTS.get(name), v) for name, v in settings.items() if name in OWN}
     for name in ("env", "steps"):
         if name not in own:
             raise InputError(f"a sweep needs {name}: --{name}, or {name} in its [base]")
@@ -97,8 +111,7 @@ def _suited(env_id: str, options: str) -> str:
 
 
 def _check_own(own: Mapping[str, Any], seed: Any) -> None:
-    for name in ("steps", "evaluations", "eval_episodes"):
-        at_least(1, **{name: own.get(name, 1)})
+    at_least(1, **{name: own.get(name, 1) for name in COUNTS})
     if own["steps"] < own.get("evaluations", 1):
         raise InputError(f"evaluations = {own['evaluations']}: more than steps = {own['steps']}")
     if not isinstance(own["env"], str):
@@ -127,13 +140,16 @@ def _config_of(agent: str, settings: Mapping[str, Any]) -> Any:
 
 
 def _fitting(hint: Any, value: Any) -> Any:
-    """1 and 1.0 are one setting, and must have one key; lists of a file are tuples."""
+    """1 and 1.0 are one setting, and must have one key (a count may be written 1e5); lists of a
+    file are tuples."""
     if isinstance(value, list | tuple):
         inner = [kind for kind in typing.get_args(hint) if typing.get_args(kind)] or [hint]
         kinds = typing.get_args(inner[0]) or (Any,)
         return tuple(_fitting(kinds[0], v) for v in value)
     if type(value) is int and float in (hint, *typing.get_args(hint)):
         return float(value)
+    if type(value) is float and value.is_integer() and hint is int:
+        return int(value)
     return value
 
 
@@ -153,7 +169,11 @@ def parse_seeds(wanted: Any) -> tuple[int, ...]:
     try:
         first, colon, end = str(wanted).partition(":")
         if colon:
-            return tuple(range(int(first or 0), int(end)))
+            seeds = range(int(first or 0), int(end))
+            at_least(0, seeds=seeds.stop)
+            if seeds.stop - seeds.start > MOST_TRAININGS:
+                raise InputError(f"seeds = {wanted!r}: at most {MOST_TRAININGS:,}")
+            return tuple(seeds)
         return tuple(int(part) for part in str(wanted).split(","))
     except ValueError:
         raise InputError(f"seeds = {wanted!r}: use 0:5, 0,3,7 or one number") from None

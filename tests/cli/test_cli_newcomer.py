@@ -1,0 +1,139 @@
+"""What a newcomer stumbles over: extras that are missing, counts, places of figures, the help."""
+
+import os
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from tiny import TABLE
+
+import surefoot as sf
+from surefoot.cli import main
+from surefoot.cli.options import read_count
+from surefoot.errors import InputError
+from surefoot.training.sweep.spec import make_training
+
+
+@pytest.fixture
+def without(monkeypatch):
+    def hide(*modules):
+        for name in modules:
+            monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
+
+    return hide
+
+
+# --- missing extras are said before anything is computed -----------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (["demo"], "polars"),
+        (["reproduce", "regression"], "matplotlib"),
+        (["report", "."], "jinja2"),
+        (["explain", "--returns", "returns.csv"], "matplotlib"),
+    ],
+)
+def test_missing_extras_are_said_at_once(words, missing, without, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    without(missing)
+    assert main(words) == 2
+    assert f"needs {missing}: pip install 'surefoot[report]'" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_compare_says_first_that_there_will_be_no_figure(without, tmp_path, capsys):
+    (tmp_path / "r.csv").write_text("a,b\n" + "1,2\n2,3\n3,5\n" * 4)
+    without("matplotlib")
+    words = ["compare", str(tmp_path / "r.csv"), "--resamples", "100", "--out", str(tmp_path / "o")]
+    assert main(words) == 0
+    said = capsys.readouterr()
+    assert "no figures will be drawn" in said.err
+    assert "figure" not in said.out
+    assert not (tmp_path / "o" / "figures").exists()
+
+
+def test_an_environment_names_the_extra_that_brings_it(monkeypatch, capsys):
+    def missing(*_, **__):
+        raise gym.error.DependencyNotInstalled('run `pip install "gymnasium[box2d]"`')
+
+    monkeypatch.setattr(gym, "make", missing)
+    assert main(["train", "LunarLander-v3"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("surefoot: environment 'LunarLander-v3'")
+    assert "pip install 'surefoot[envs]'" in said
+
+
+# --- counts ------------------------------------------------------------------------------------
+
+
+def test_counts_may_be_written_short():
+    for text, number in {"100_000": 100_000, "1e5": 100_000, "2.5E+3": 2_500, "-1e2": -100}.items():
+        assert read_count(text) == number
+    for text in ("1.5", "1e-2", "1.25e1", "inf", "nan", "", "1e", "0x10", "1e999"):
+        with pytest.raises(ValueError, match=r"not a whole number"):
+            read_count(text)
+
+
+def test_train_and_its_file_take_short_counts(tmp_path, capsys):
+    (tmp_path / "t.toml").write_text("steps = 2e3\neval_episodes = 3.0\n")
+    words = ["train", "CartPole-v1", "--config", str(tmp_path / "t.toml"), "--batch-size", "1e2"]
+    with pytest.raises(SystemExit):
+        main([*words, "--print-config"])
+    said = capsys.readouterr().out.splitlines()
+    assert {"steps = 2000", "eval_episodes = 3", "batch_size = 100"} <= set(said)
+    (tmp_path / "t.toml").write_text("steps = 2.5\n")
+    assert main(words) == 2
+    assert "steps = 2.5: it must be an int" in capsys.readouterr().err
+
+
+def test_a_sweep_takes_short_counts():
+    settings = {"env": "CartPole-v1", "steps": 1e5, "batch_size": 64.0, "agent": "neural"}
+    made = make_training(settings, 0)
+    assert (made.steps, made.config.batch_size) == (100_000, 64)
+    assert made.key == make_training(settings | {"steps": 100_000, "batch_size": 64}, 0).key
+    with pytest.raises(InputError, match=r"steps = 0.5"):
+        make_training(settings | {"steps": 0.5}, 0)
+
+
+# --- places, help, bars --------------------------------------------------------------------------
+
+
+def test_a_picture_lands_in_the_run_not_in_the_working_directory(tmp_path, monkeypatch, capsys):
+    run, work = tmp_path / "run", tmp_path / "work"
+    run.mkdir()
+    work.mkdir()
+    (run / "config.json").write_text("{}")
+    agent = sf.TabularAgent("surefoot/RiskyCliff-v0", **TABLE, seed=3)
+    agent.save(run / "agent.safetensors")
+    agent.save(tmp_path / "mine.safetensors")
+    np.savetxt(work / "r.csv", np.ones((4, 2)), delimiter=",", header="a,b", comments="")
+    monkeypatch.chdir(work)
+    for words in ([run], [run / "agent.safetensors"], [tmp_path / "mine.safetensors"]):
+        assert main(["explain", *map(str, words), "--env", "surefoot/RiskyCliff-v0"]) == 0
+    assert main(["explain", "--returns", "r.csv"]) == 0
+    assert os.listdir(run / "figures") == ["explanation.png"]
+    assert (tmp_path / "mine.explanation.png").is_file()
+    assert sorted(os.listdir(work)) == ["r.csv", "r.explanation.png"]
+
+
+def test_the_help_of_train_is_grouped(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    said = capsys.readouterr().out
+    places = [said.index(f" {title} options ") for title in
+              ("policy", "distribution", "learning", "proximal-loss", "logging")]  # fmt: skip
+    assert places == sorted(places)
+    assert places[-2] < said.index("--eval-every")
+    assert said.index("--seed") < places[0]
+
+
+def test_the_bar_of_a_resumed_run_starts_where_it_was(capsys):
+    agent = sf.TabularAgent("surefoot/RiskyCliff-v0", **TABLE, seed=3)
+    agent.learn(30)
+    agent.learn(20, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert "30/50 steps (60%)" in lines[0]
+    assert "50/50 steps done" in lines[-1]
