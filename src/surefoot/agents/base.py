@@ -6,11 +6,13 @@ observation (`_estimates`, `_decide`), and what its run is made of (`_tree`).
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -32,6 +34,7 @@ from surefoot.runs.logs import Finished, RunLog, Watch
 from surefoot.runs.progress import Bar, Mode
 from surefoot.runs.progress import progress as show_progress
 from surefoot.runs.session import Pace, Session
+from surefoot.runs.tables import End
 
 STRETCH = 500  # most steps between two looks at the clock, signals, logs
 EVALUATION_SEEDS = 10_000  # apart from those of training
@@ -77,7 +80,7 @@ class Agent(Saved):
         self._eval_env = eval_env
         self._tie_key, self._drawn = jax.random.key(seed), 0
         self._book: RunLog | None = None  # while learning
-        self._logged: dict[str, int] | None = None  # how long the logs were at the checkpoint
+        self._logged: dict[str, End] | None = None  # where the logs ended at the checkpoint
         self._own_env: gym.Env[Any, Any] | None = None  # of a run that does not step it
         self._training_env: TrainingEnv | None = None
 
@@ -165,28 +168,29 @@ class Agent(Saved):
         at_least(0, total_timesteps=total_timesteps)
         if eval_every is not None:
             at_least(1, eval_every=eval_every)
-        policy, session = fault_policy(on_fault), Session(self, checkpoints)
+        policy = fault_policy(on_fault)
         if self._training_env is not None:
             self._training_env.limit_time(policy.step_timeout)
         book = log if isinstance(log, RunLog) or log is None else RunLog(log)
-        if book is not None:
-            book.tables = {**book.tables, "episodes": self.episode_columns}
-            if self._logged is not None:
-                book.rewind(self._logged)
-        self._book, self._logged = book, None
+        session = Session(self, checkpoints, partial(self._begin_log, book))
         looks = _Looks(callback, book, eval_every, eval_episodes, watch)
         mode: Mode = "auto" if progress else "silent"
         name = f"{self.env_name}, {self.config.loss}, seed {self.seed}"
+        own = book if book is not None and book is not log else contextlib.nullcontext()
         try:
             before = self.num_timesteps  # a resumed run's bar starts where it was
             shown = show_progress(before + total_timesteps, name, "steps", start=before, mode=mode)
-            with shown as bar, session:
+            with own, shown as bar, session:
                 self._learn(total_timesteps, looks, policy.retries, session, bar)
         finally:
             self._book = None
-            if book is not None and book is not log:
-                book.close()
         return self
+
+    def _begin_log(self, book: RunLog | None) -> None:
+        """Once the directories are this process's."""
+        if book is not None:
+            book.begin(self.num_timesteps, self._logged, self.episode_columns)
+        self._book, self._logged = book, None
 
     def _learn(self, total: int, looks: _Looks, retries: int, session: Session, bar: Bar) -> None:
         every = [part.every for part in (looks.watch, session.checkpoints) if part is not None]

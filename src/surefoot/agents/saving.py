@@ -21,9 +21,10 @@ from surefoot.envs.making import env_from_file, env_recipe, made_env
 from surefoot.envs.memory import read_memory, restore_memory
 from surefoot.errors import InputError, RunError
 from surefoot.runs.checkpoints import Snapshot, read_checkpoint
-from surefoot.runs.format import configuration, count, lengths, named, read_agent, settings, texts
+from surefoot.runs.format import configuration, count, ends, named, read_agent, settings, texts
 from surefoot.runs.format import write_agent as write_file
 from surefoot.runs.logs import RunLog
+from surefoot.runs.tables import End
 
 LAYOUT = 3  # of what a file holds; files of surefoot 0.1 do not say
 
@@ -46,7 +47,7 @@ class Saved(ABC):
     faults: list[str]
     _drawn: int
     _book: RunLog | None
-    _logged: dict[str, int] | None
+    _logged: dict[str, End] | None
     _training_env: TrainingEnv | None
 
     @property
@@ -86,7 +87,7 @@ class Saved(ABC):
             "earlier": self._earlier,
             "drawn": self._drawn,
             "faults": list(self.faults),
-            "logs": None if self._book is None else self._book.lengths(),
+            "logs": None if self._book is None else self._book.ends(),
             "memory": memory,
         }
         run = jax.tree.map(lambda leaf: np.array(leaf, copy=True), self._tree())
@@ -132,7 +133,7 @@ class Saved(ABC):
         agent = cls._restored(file, env, options)
         agent._drawn = count(about, "drawn", path, 2**31 - 1)
         agent.faults = texts(about, "faults", path)
-        agent._logged = lengths(about, "logs", path)
+        agent._logged = ends(about, "logs", path)
         if agent.num_timesteps != count(about, "num_timesteps", path):
             raise InputError(f"{path}: its counters contradict each other")
         if not agent.at_boundary:  # saved within an episode that would not end

@@ -17,7 +17,7 @@ import tyro
 
 from surefoot.cli.modules import allow_module
 from surefoot.cli.options import flat, parse, read_toml, take_config
-from surefoot.errors import InputError, require, unknown
+from surefoot.errors import InputError, require, unknown, visible
 
 TEXT = (
     "Train an agent on a Gymnasium environment. Ctrl-C saves and stops, and the same command "
@@ -128,7 +128,7 @@ def _print_summary(training: Any, out: Path, agent: Any) -> None:
         if summary.get(name):
             print(f"{text}: {Interval.from_dict(summary[name])}")
     for fault in summary["faults"]:
-        print(f"went on after: {fault}")
+        print(f"went on after: {visible(fault)}")
     print(f"agent, logs and checkpoints are in {out}; next: surefoot evaluate {out}, "
           f"surefoot report {out}")  # fmt: skip
 

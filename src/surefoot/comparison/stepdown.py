@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.comparison.bootstrap import TestSettings, pair_draws, stretch_of
+from surefoot.comparison.bootstrap import TestSettings, in_cells, pair_draws, run_pairs
 from surefoot.comparison.memory import memory_of
-from surefoot.comparison.process import Pair
+from surefoot.comparison.process import WAYS
 from surefoot.comparison.returns import Columns, as_table
-from surefoot.comparison.tally import WAYS, Tally
 from surefoot.errors import InputError
 
 Array = NDArray[np.float64]
@@ -56,21 +55,16 @@ def joint_suprema(table: Columns, length: int, settings: TestSettings) -> tuple[
         raise InputError("columns of different lengths cannot be resampled together")
     n = rows.pop()
     draws = pair_draws(n, n, (length, length), settings)
-    weights = next(draws[0].chunks(settings.resamples))
+    columns = in_cells(table, settings.tolerance)
     pairs: list[tuple[str, str]] = []
     observed: tuple[list[float], list[float]] = ([], [])
     resampled: tuple[list[Array], list[Array]] = ([], [])
-    for a, b in combinations(table, 2):
-        pair = Pair(table[a], table[b], 0.05)
-        wide = stretch_of(draws), 1.0
-        tallies = (
-            Tally(pair.first, 0.0, wide, keep=True),
-            Tally(pair.second, settings.tolerance, wide, keep=True),
-        )
-        pair.walk(weights, weights, *tallies)
+    every = list(combinations(table, 2))
+    runs = run_pairs(columns, every, draws, settings, keep=True)
+    for (a, b), run in zip(every, runs, strict=True):
         for way in WAYS:
             pairs.append((a, b) if way > 0 else (b, a))
-            for order, tally in enumerate(tallies):
+            for order, tally in enumerate(run.tallies(way)):
                 size = tally.curve.root / tally.curve.scale
                 observed[order].append(size * tally.excess[way])
                 resampled[order].append(size * tally.suprema(way))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import gymnasium as gym
 
-from surefoot.errors import InputError
+from surefoot.errors import InputError, SurefootError
 
 EXTRA = re.compile(r"classic[-_]control|box2d", re.IGNORECASE)  # what surefoot[envs] brings
 
@@ -20,7 +20,9 @@ def made_env(env_id: str, wrappers: Sequence[str] = (), **options: Any) -> gym.E
     named `module:Name`, the first innermost."""
     try:
         env = gym.make(env_id, **options)
-    except Exception as error:  # an environment of the user's own can raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # an environment of the user's own can raise anything
         raise _one_line(f"environment {env_id!r}", error) from error
     for name in wrappers:
         env = _wrapped(env, name)
@@ -40,8 +42,8 @@ def _wrapped(env: gym.Env[Any, Any], name: str) -> gym.Env[Any, Any]:
     return made
 
 
-def _one_line(what: str, error: Exception) -> InputError:
-    known = isinstance(error, gym.error.Error | ImportError | AttributeError)
+def _one_line(what: str, error: BaseException) -> InputError:
+    known = isinstance(error, gym.error.Error | ImportError | AttributeError | SurefootError)
     text = f"{'' if known else f'{type(error).__name__}: '}{' '.join(str(error).split())}"
     if isinstance(error, gym.error.DependencyNotInstalled) and EXTRA.search(text):
         text = "it needs packages that are not installed: pip install 'surefoot[envs]'"

@@ -89,7 +89,7 @@ def section_of(path: Path) -> Section:
         lead = ", ".join(f"{name} {config[name]}" for name in SETTINGS if name in config)
         parts = training_parts(stored, config)
     elif kind == "sweep":
-        from surefoot.report.training import sweep_parts
+        from surefoot.report.sweep import sweep_parts
 
         parts = sweep_parts(stored)
     elif kind == "comparison":

@@ -21,7 +21,7 @@ from surefoot.envs.discrete import DiscreteEnv, decode
 from surefoot.envs.making import made_env
 from surefoot.envs.masks import Masks
 from surefoot.errors import InputError, RunError, at_least
-from surefoot.policies import SSD, DecidedBy, Decision, Greedy, policy_named
+from surefoot.policies import SSD, DecidedBy, Decision, Greedy, mean_alone, policy_named
 from surefoot.runs.progress import Bar, progress
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ CVAR_LEVELS = (0.05, 0.25)
 TAILS = tuple(f"CVaR {level:g}" for level in CVAR_LEVELS)
 COLUMNS = ("policy", "mean return", "deviation", *TAILS, "steps")
 RESAMPLES = 1000
-ROUNDING = 1e-5  # of a lead in float32
 
 Returns = NDArray[np.float64]
 
@@ -162,15 +161,9 @@ def _episodes(
 
 
 def _who(decision: Decision, by_mean: bool) -> list[str]:
-    """Who decided for each lane. Where nobody that is worth the same is less sure than the action,
-    the mean alone decided, also if dominance, which sees the mean too, had said so: of particles
-    that have collapsed to one value nothing else is left."""
-    rows = np.arange(len(decision.action))
-    lead = decision.violations[rows, :, decision.action]  # of its F^-2 over each other's
-    gap = decision.gap - decision.gap[rows, decision.action][:, None]
-    surer = (decision.tied & (lead - gap > ROUNDING * lead)).any(axis=-1)
+    """Who decided for each lane, `mean` where that alone did."""
     names = np.array([kind.name.lower() for kind in DecidedBy], dtype=object)[decision.decided_by]
-    alone = (decision.decided_by == DecidedBy.DOMINANCE) & ~surer
+    alone = (decision.decided_by == DecidedBy.DOMINANCE) & mean_alone(decision)
     alone |= (decision.decided_by == DecidedBy.SCORE) & by_mean
     return list(np.where(alone, "mean", names))
 

@@ -232,7 +232,6 @@ LOSSES = [
 ]
 
 
-@pytest.mark.optimised
 @pytest.mark.parametrize("options", LOSSES, ids=lambda o: o["loss"])
 def test_rewards_of_another_size_teach_the_same_bit_for_bit(options):
     runs = {

@@ -29,6 +29,7 @@ from surefoot.agents.neural.loop import (
     acting,
     compiled_rollouts,
     fresh_state,
+    size_of,
     state_shapes,
     to_device,
 )
@@ -42,7 +43,7 @@ from surefoot.envs.classic import ENVIRONMENTS, EnvState, PureEnv, pure_env_name
 from surefoot.envs.faults import Fault, TrainingEnv
 from surefoot.envs.lanes import Lanes, VectorLanes
 from surefoot.envs.making import separate_env
-from surefoot.errors import InputError, at_least
+from surefoot.errors import InputError, at_least, must_fit
 from surefoot.policies import Decision
 from surefoot.runs.format import count, from_named, named
 from surefoot.runs.logs import Finished
@@ -107,6 +108,7 @@ class NeuralAgent(Agent):
         self._calls = compiled_calls(self.config, self.spec)
         self._before_loading = 0
         self._learner: SteppedNetwork | SteppedLanes | CompiledNetwork
+        must_fit(size_of(self.config, self.spec, own), "the network with its replay")
         state = fresh_state(self.config, self.spec, seed, own)
         if self.pure is not None:
             self._learner = CompiledNetwork(self.config, self.spec, self.pure, state)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from surefoot.policies import Policy
 
 LOSSES = (*NAMED_LOSSES, "qr", "c51", "mse")
+MOST_LAYERS = 100
 PAPER: dict[str, Any] = {
     "behaviour": "greedy:0.001", "target": "greedy:0.001", "evaluation": "greedy:0.001",
     "ensemble": 0, "averaging": 0, "reward_scale": 1.0, "kappa": 1.0,
@@ -155,6 +156,8 @@ class NeuralConfig:
             at_least(0, **{name: getattr(self, name)})
         if self.reward_scale is not None:
             _within("reward_scale", self.reward_scale, 0, math.inf, open_low=True)
+        if len(self.hidden) > MOST_LAYERS:
+            raise InputError(f"hidden has {len(self.hidden):,} layers: at most {MOST_LAYERS}")
         for width in self.hidden:
             at_least(1, hidden=width)
         for name in ("learning_rate", "adam_eps", "step_size"):

@@ -84,6 +84,12 @@ def fresh_state(config: NeuralConfig, spec: Spec, seed: int, own: Any = None) ->
     )
 
 
+def size_of(config: NeuralConfig, spec: Spec, own: Any = None) -> int:
+    """How many numbers of 32 bits a run has: parameters, their averages and copies, the replay."""
+    leaves = jax.tree.leaves(state_shapes(config, spec, own))
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves) // 4
+
+
 def state_shapes(config: NeuralConfig, spec: Spec, own: Any = None) -> RunState:
     """A run of that configuration without its arrays: nothing large is allocated."""
     like = jax.eval_shape(lambda: fresh_state(config, spec, 0, own))

@@ -25,8 +25,9 @@ from surefoot.agents.tabular.config import TabularConfig
 from surefoot.agents.tabular.loop import COUNTS, CompiledTable, Ended, SteppedTable
 from surefoot.core.names import NAMED_LOSSES
 from surefoot.envs import ACTION_NAMES, TabularEnv, TabularMDP, decode, encode
+from surefoot.envs.discrete import space_size
 from surefoot.envs.faults import Fault
-from surefoot.errors import InputError
+from surefoot.errors import InputError, must_fit
 from surefoot.policies import Decision, Policy, policy_named
 from surefoot.runs.format import count, from_named, named
 from surefoot.runs.logs import Finished
@@ -68,6 +69,9 @@ class TabularAgent(Agent):
                 self.mdp, self._own_env = inner.mdp.to_jax(), opened.env
             else:
                 self._training_env = opened
+        states, actions = (space_size(s) for s in (self.observation_space, self.action_space))
+        each = self.config.particles + 4 * self.config.pooled
+        must_fit(states * actions * each, f"a table of {states:,} states x {actions:,} actions")
         self._learner: CompiledTable | SteppedTable
         if self.mdp is not None:
             self._learner = CompiledTable(self.config, self.mdp, key_run)
