@@ -64,7 +64,7 @@ torch: .venv/.synced ## the CPU build of torch, beside the lock
 peers: .venv/.synced ## libraries that tests compare with or adapt to, beside the lock's default set
 	@echo "== installing peers (sb3-contrib, tianshou, ray, wandb, arch, pot, skfolio, mkdocs)"
 	@$(UV) sync --quiet --locked --inexact $(EXTRAS) --extra bench --extra sb3 \
-	  --extra tianshou --extra ray --extra wandb --extra docs --extra browser --extra data
+	  --extra tianshou --extra ray --extra wandb --extra tensorboard --extra docs --extra browser --extra data
 
 third-party: .venv/.synced ## environments of others that tests train in, beside the lock
 	@$(BIN)/python -c "import minigrid, highway_env, minatar" 2>/dev/null || { \
