@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from surefoot.errors import markdown_text
+
 if TYPE_CHECKING:
     from surefoot.comparison.result import Comparison, Verdict
 
@@ -49,12 +51,16 @@ def _wrapped(note: str, indent: str = "") -> list[str]:
 
 def markdown(c: Comparison) -> str:
     """The same with Markdown tables, and every ordered pair's numbers."""
-    names = {summary.name: _escape(summary.name) for summary in c.summaries}
+    names = {summary.name: markdown_text(summary.name) for summary in c.summaries}
 
     def named(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
         return [(names[row[0]], *row[1:]) for row in rows]
 
-    parts = [f"# {_title(c)}", "", *_table([("column", *HEADER[1:]), *named(summary_rows(c))])]
+    parts = [
+        f"# {markdown_text(_title(c))}",
+        "",
+        *_table([("column", *HEADER[1:]), *named(summary_rows(c))]),
+    ]
     if c.has_years:
         parts += ["", "A year:", "", *_table([("column", *YEAR_HEADER[1:]), *named(year_rows(c))])]
     for order in (2, 1):
@@ -67,9 +73,9 @@ def markdown(c: Comparison) -> str:
         header += ["violation", "almost-SSD ratio"] if order == 2 else []
         body = [_cells(v, names) for v in c.verdicts if v.order == order]
         parts += [*_table([header, *body]), ""]
-        parts += [f"- {label}: {_escape(members)}" for label, members in sets(c, order)]
+        parts += [f"- {label}: {markdown_text(members)}" for label, members in sets(c, order)]
     parts += ["", explanation(c)]
-    parts += [f"\n> {_escape(note)}." for note in (*c.reading, c.rows_drawn, *c.notes)]
+    parts += [f"\n> {markdown_text(note)}." for note in (*c.reading, c.rows_drawn, *c.notes)]
     return "\n".join(parts) + "\n"
 
 
@@ -101,8 +107,11 @@ def _matrix_lines(c: Comparison, order: int) -> list[str]:
 
 def p_values(v: Verdict) -> str:
     """Of dominance and of non-dominance, corrected; a star where only the correction saves it."""
-    star = UNCORRECTED if v.test.dominance_p <= v.level < v.dominance_p else ""
-    return f"{v.dominance_p:.3g}{star} / {v.nondominance_p:.3g}"
+    return f"{v.dominance_p:.3g}{star(v)} / {v.nondominance_p:.3g}"
+
+
+def star(v: Verdict) -> str:
+    return UNCORRECTED if v.test.dominance_p <= v.level < v.dominance_p else ""
 
 
 def _legend(c: Comparison) -> list[str]:
@@ -116,7 +125,7 @@ def _legend(c: Comparison) -> list[str]:
         "contradicted: dominance is rejected; established: non-dominance is; not contradicted: the",
         "reverse is contradicted, and dominance is not rejected even without the correction.",
     ]
-    stars = any(UNCORRECTED in p_values(v) for v in c.verdicts)
+    stars = any(star(v) for v in c.verdicts)
     return lines + ([f"{UNCORRECTED} rejected without the correction."] if stars else [])
 
 
@@ -175,7 +184,7 @@ def _cells(v: Verdict, names: dict[str, str]) -> list[str]:
         names[v.b],
         shown.get(v.relation, v.relation),
         v.word,
-        f"{v.dominance_p:.4g}",
+        f"{v.dominance_p:.4g}{star(v)}",
         f"{v.nondominance_p:.4g}",
     ]
     if v.violation is not None and v.almost_ratio is not None:
@@ -191,7 +200,8 @@ def explanation(c: Comparison) -> str:
         'hypothesis "a dominates b" is rejected (Barrett and Donald, 2003), *established* where '
         '"a does not dominate b" is rejected (Davidson and Duclos, 2013), on the range '
         f'of values that the test says, *not contradicted* where "b dominates a" is rejected and '
-        '"a dominates b" is not, even without the correction. Otherwise one *cannot tell*.'
+        '"a dominates b" is not, even without the correction (a star marks where it '
+        "is). Otherwise one *cannot tell*."
     )
 
 
@@ -210,7 +220,3 @@ def align(rows: Sequence[Sequence[str]], *, left: bool = False) -> list[str]:
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     lines = [f"| {' | '.join(row)} |" for row in rows]
     return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]
-
-
-def _escape(cell: str) -> str:
-    return " ".join(cell.replace("\\", "\\\\").replace("|", "\\|").split())

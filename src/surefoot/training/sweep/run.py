@@ -6,24 +6,35 @@ from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surefoot.comparison import Comparison, write_returns
+from surefoot.core.markup import html_table
 from surefoot.errors import Interrupted, RunError
 from surefoot.runs.directory import RunDir
 from surefoot.runs.files import atomic_write, json_bytes
 from surefoot.runs.progress import Mode, progress
+from surefoot.runs.session import resumable
 from surefoot.training.engines import RETRIES, check_engine
 from surefoot.training.engines.board import CounterPlace, counter
-from surefoot.training.sweep.spec import Sweep, words
+from surefoot.training.sweep.spec import Setting, Sweep, words
 from surefoot.training.sweep.store import ResultStore
-from surefoot.training.sweep.summary import SweepCell, compare_cells, to_csv
+from surefoot.training.sweep.summary import (
+    SweepCell,
+    Values,
+    compare_cells,
+    improvements,
+    to_csv,
+)
 from surefoot.training.train import Training
 from surefoot.training.trials import run_counted, run_training
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Outcome = dict[str, Any]
 WRITERS = 8  # threads that write results: a disk syncs many files in the time of one
@@ -39,6 +50,22 @@ class SweepResult:
     """Trials that were run now; the others were there."""
     comparison: Comparison | None = None
     """Dominance between the cells, paired by seed; None where there are no two, or too many."""
+    improvements: list[dict[str, Any]] = field(default_factory=list)
+    """Of pairs of cells: how likely a training of a does better than one of b, with intervals."""
+    values: Values = field(default_factory=dict)
+    """The mean return of each training, by cell and seed."""
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        rows = [["" if v is None else f"{v:.5g}" if isinstance(v, float) else str(v)
+                 for v in row.values()] for row in self.rows]  # fmt: skip
+        return html_table(list(self.rows[0]), rows) if rows else ""
+
+    def figure(self) -> Figure:
+        """A matplotlib figure: the return of each cell, a dot for each seed."""
+        from surefoot.plots import draw_sweep_cells
+
+        return draw_sweep_cells(self.rows, [list(own.values()) for own in self.values.values()])
 
 
 def run_sweep(
@@ -66,17 +93,17 @@ def run_sweep(
     directory = RunDir.create(
         out, {"sweep": "see sweep.toml"}, kind="sweep", seeds=list(sweep.seeds), existing="resume"
     )
-    atomic_write(directory.path / "sweep.toml", sweep.to_toml().encode())
-    store = ResultStore(directory.path)
-    missing = [t for t in trainings.values() if store.get(t) is None]
-    if keep_failed:
-        missing = [t for t in missing if store.get_failure(t) is None]
-    if missing:
-        (directory.path / "complete.json").unlink(missing_ok=True)
-    where = {"engine": engine, "workers": workers, "address": address, "retries": retries}
-    total = sum(t.steps for t in trainings.values())
-    _run_missing(store, names, missing, total, mode, where)
-    return _finish(directory, store, cells, names, len(missing))
+    with resumable(out):
+        directory.reopen()  # the table that is there may be of another grid
+        atomic_write(directory.file("sweep.toml"), sweep.to_toml().encode())
+        store = ResultStore(directory.path)
+        missing = [t for t in trainings.values() if store.get(t) is None]
+        if keep_failed:
+            missing = [t for t in missing if store.get_failure(t) is None]
+        where = {"engine": engine, "workers": workers, "address": address, "retries": retries}
+        total = sum(t.steps for t in trainings.values())
+        _run_missing(store, names, missing, total, mode, where)
+        return _finish(directory, store, cells, names, len(missing))
 
 
 def _run_missing(
@@ -166,10 +193,10 @@ def _finish(
     run: int,
 ) -> SweepResult:
     rows, lines, failures = [], [], {}
-    values: dict[str, dict[int, float]] = {}
+    values: dict[Setting, dict[int, float]] = {}
     for chosen, members in cells:
         records = []
-        own = values.setdefault(words(chosen), {})
+        own = values.setdefault(chosen, {})
         for training in members:
             record = store.get(training)
             if record is None:
@@ -181,24 +208,24 @@ def _finish(
             line = {"seed": training.seed, "return": value, "key": training.key}
             lines.append({**dict(chosen), **line})
         rows.append(SweepCell(chosen, tuple(records), len(members) - len(records)).row())
-    atomic_write(directory.path / "summary.csv", to_csv(rows))
-    atomic_write(directory.path / "trials.csv", to_csv(lines))
-    comparison = compare_cells(values)
+    atomic_write(directory.file("summary.csv"), to_csv(rows))
+    atomic_write(directory.file("trials.csv"), to_csv(lines))
+    comparison, better = compare_cells(values), improvements(values)
     _write_comparison(directory, comparison, values)
-    directory.write_summary({"cells": rows, "failures": failures})
+    directory.write_summary({"cells": rows, "improvements": better, "failures": failures})
     if not failures:
         directory.mark_complete()
-    return SweepResult(rows, failures, run, comparison)
+    return SweepResult(rows, failures, run, comparison, better, values)
 
 
 def _write_comparison(
-    directory: RunDir, comparison: Comparison | None, values: dict[str, dict[int, float]]
+    directory: RunDir, comparison: Comparison | None, values: dict[Setting, dict[int, float]]
 ) -> None:
     """What `surefoot report` shows, and a table that `surefoot compare` reads."""
     if comparison is None:  # of an earlier, larger sweep
         for name in ("comparison.json", "returns.csv"):
-            (directory.path / name).unlink(missing_ok=True)
+            directory.file(name).unlink(missing_ok=True)
         return
-    atomic_write(directory.path / "comparison.json", json_bytes(comparison.to_dict()))
+    atomic_write(directory.file("comparison.json"), json_bytes(comparison.to_dict()))
     seeds = [s for s in next(iter(values.values())) if all(s in own for own in values.values())]
-    write_returns(directory.path / "returns.csv", comparison.returns, ("seed", seeds))
+    write_returns(directory.file("returns.csv"), comparison.returns, ("seed", seeds))

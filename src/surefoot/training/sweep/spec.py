@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import tomllib
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,8 @@ from surefoot.training.train import Training
 Setting = tuple[tuple[str, Any], ...]
 CONFIGS: dict[str, type[Any]] = {"neural": NeuralConfig, "tabular": TabularConfig}
 ENV = "env."  # settings with this prefix are arguments of the environment
-OWN = ("agent", "env", "steps", "evaluations", "eval_episodes", "compiled")
+MOST_TRAININGS = 1_000_000
+OWN = ("agent", "env", "wrapper", "steps", "evaluations", "eval_episodes", "compiled")
 """Settings of a training; `evaluations` are evenly spaced, the last one is at the end."""
 COUNTS = dict.fromkeys(("steps", "evaluations", "eval_episodes"), int)
 EVAL_EPISODES = 20
@@ -45,8 +47,15 @@ class Sweep:
         for name, values in self.grid.items():
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
                 raise InputError(f"grid {name} = {values!r}: it must be a list of values")
-            if any(value in values[:i] for i, value in enumerate(values)):
+            if len(set(map(_hashable, values))) < len(values):
                 raise InputError(f"grid {name} = {list(values)}: a value occurs twice")
+
+        trainings = math.prod(map(len, self.grid.values())) * len(self.seeds)
+        if trainings > MOST_TRAININGS:
+            raise InputError(
+                f"a sweep of {trainings:,} trainings: it may have {MOST_TRAININGS:,}; make "
+                "several of it"
+            )
 
     def cells(self) -> Iterator[tuple[Setting, list[Training]]]:
         """The grid's combinations with their trainings; seeds within, for fewer compilations."""
@@ -62,6 +71,10 @@ class Sweep:
         return {"seeds": list(self.seeds), "base": dict(self.base), "grid": dict(self.grid)}
 
 
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
+
+
 def make_training(settings: Mapping[str, Any], seed: int) -> Training:
     """A training from flat settings: `OWN`, those of the agent, and `env.NAME`.
 
@@ -75,9 +88,10 @@ def make_training(settings: Mapping[str, Any], seed: int) -> Training:
     options = {
         name.removeprefix(ENV): value for name, value in settings.items() if name.startswith(ENV)
     }
+    wrappers = tuple(own.get("wrapper", ()))
     agent = own.get("agent", "auto")
     if agent == "auto":
-        agent = _suited(own["env"], json.dumps(options, sort_keys=True))
+        agent = _suited(own["env"], wrappers, json.dumps(options, sort_keys=True))
     if agent not in CONFIGS:
         raise unknown("agent", agent, ("auto", *CONFIGS))
     return Training(
@@ -86,6 +100,7 @@ def make_training(settings: Mapping[str, Any], seed: int) -> Training:
         steps=own["steps"],
         seed=seed,
         compiled=own.get("compiled", False),
+        wrapper=wrappers,
         env_options=options,
         eval_every=-(-own["steps"] // own.get("evaluations", 1)),
         eval_episodes=own.get("eval_episodes", EVAL_EPISODES),
@@ -93,8 +108,8 @@ def make_training(settings: Mapping[str, Any], seed: int) -> Training:
 
 
 @lru_cache(maxsize=1024)
-def _suited(env_id: str, options: str) -> str:
-    return suited_agent(env_id, **json.loads(options))
+def _suited(env_id: str, wrappers: tuple[str, ...], options: str) -> str:
+    return suited_agent(env_id, wrappers=wrappers, **json.loads(options))
 
 
 def _check_own(own: Mapping[str, Any], seed: Any) -> None:
@@ -103,6 +118,9 @@ def _check_own(own: Mapping[str, Any], seed: Any) -> None:
         raise InputError(f"evaluations = {own['evaluations']}: more than steps = {own['steps']}")
     if not isinstance(own["env"], str):
         raise InputError(f"env = {own['env']!r}: it must be the id of a Gymnasium environment")
+    names = own.get("wrapper", ())
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"wrapper = {names!r}: it must be a list of names, module:Name")
     if not isinstance(own.get("compiled", False), bool):
         raise InputError(f"compiled = {own['compiled']!r}: it must be true or false")
     at_least(0, seed=seed)
@@ -156,7 +174,11 @@ def parse_seeds(wanted: Any) -> tuple[int, ...]:
     try:
         first, colon, end = str(wanted).partition(":")
         if colon:
-            return tuple(range(int(first or 0), int(end)))
+            seeds = range(int(first or 0), int(end))
+            at_least(0, seeds=seeds.stop)
+            if seeds.stop - seeds.start > MOST_TRAININGS:
+                raise InputError(f"seeds = {wanted!r}: at most {MOST_TRAININGS:,}")
+            return tuple(seeds)
         return tuple(int(part) for part in str(wanted).split(","))
     except ValueError:
         raise InputError(f"seeds = {wanted!r}: use 0:5, 0,3,7 or one number") from None
