@@ -67,7 +67,7 @@ def test_rows_and_claims(results):
     claims = {claim.id: claim for claim in judge(results)}
     assert claims["suite/same-tie"].verdict == "reproduced"
     assert claims["suite/same-price"].verdict == "partly"
-    assert "portfolio, price (right 0.90, gives up 0.08)" in str(claims["suite/same-price"])
+    assert "portfolio, price (right 0.90, gives up 0.07)" in str(claims["suite/same-price"])
     assert claims["suite/same-others"].verdict == "not reproduced"
     assert claims["suite/online-established"].verdict == "not reproduced"
 

@@ -49,7 +49,7 @@ def _badge(row: dict[str, Any] | None) -> Badge:
     if row is None:
         return Badge("", "none")
     shown = row["given_up" if row["question"] == "price" or row["solved"] is None else "right"]
-    if shown["mean"] is None:
+    if shown is None:
         return Badge("not run", "none", str(row.get("note", "")))
     interval = Interval.from_dict(shown)
     tone = {True: "good", False: "bad"}.get(row["solved"], "none")

@@ -266,9 +266,9 @@ class SuiteRow(NamedTuple):
     question: str
     scale: float
     player: str
-    right: Interval
-    given_up: Interval
-    spread: Interval
+    right: Interval | None  # None where no action is right, or it was not run
+    given_up: Interval | None
+    spread: Interval | None
     words: dict[str, int]
     solved: bool | None  # None where no action is right
     note: str = ""
@@ -317,7 +317,9 @@ def _row(key: tuple[Any, ...], whole: Mapping[str, np.ndarray]) -> SuiteRow:
     return SuiteRow(way, task, question, scale, player, first, second, third, words, answered, note)
 
 
-def _interval(values: np.ndarray) -> Interval:
+def _interval(values: np.ndarray) -> Interval | None:
+    if not np.isfinite(values).all():
+        return None
     if len(values) < 2:  # exact, or one network
         one = float(values[0])
         return Interval(one, one, one, 1)
@@ -377,6 +379,7 @@ def _claim(way: str, question: str, wanted: str, rows: list[SuiteRow]) -> Claim:
         said += "; not: " + "; ".join(
             f"{row.title} (right {row.right.mean:.2f}, gives up {row.given_up.mean:.2f})"
             for row in failed
+            if row.right is not None and row.given_up is not None
         )
     verdict: Verdict = "reproduced" if not failed else "partly" if len(failed) < len(rows) else (
         "not reproduced"
