@@ -12,7 +12,7 @@ export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 # Both test workers, and the processes they start, compile much the same: kept from 0.2 s on, not 1 s.
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.2
 
-.PHONY: help oracles third-party demo test lint types pytest slow peers bench bench-versus size-power bench-learning docs torch browser clean
+.PHONY: help oracles third-party demo test lint types pytest slow peers bench bench-versus size-power bench-learning docs torch browser release-check clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -106,6 +106,9 @@ docs: .venv/.synced ## the documentation, built offline into site/
 	@$(BIN)/python tools/pages.py
 	@$(BIN)/python tools/pictures.py
 	@$(BIN)/mkdocs build --strict
+
+release-check: .venv/.synced ## wheel and sdist, installed without the lock into fresh environments
+	@$(BIN)/python tools/release.py
 
 clean: ## remove what the targets made, the environment included
 	rm -rf .venv .oracles .tools .cache site build dist

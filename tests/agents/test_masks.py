@@ -11,10 +11,11 @@ from test_agents import one_legal
 from tiny import NETWORK, TABLE
 
 import surefoot as sf
+from surefoot.agents.neural.acting import any_legal, heads
 from surefoot.agents.neural.config import NeuralConfig
 from surefoot.agents.neural.replay import Sample, legal, pack
 from surefoot.agents.neural.spaces import Spec
-from surefoot.agents.neural.step import any_legal, heads, init_carry, targets
+from surefoot.agents.neural.step import init_carry, targets
 from surefoot.envs import TabularEnv
 from surefoot.envs.masks import Masks, joint_mask
 from surefoot.errors import InputError, RunError

@@ -63,16 +63,20 @@ def test_what_is_left_out_changes_no_count(shift: float, digits: int) -> None:
                 far = -way * every >= (few.margin(way) - 1e-9)[:, None]
                 most = far[curve.inside].sum(axis=1).max()
                 assert few.pointwise[way][curve.inside].max() == most
+            weakest = all_kept.weakest(way)[0]
+            np.testing.assert_allclose(all_kept.at_weakest(way), -way * every[weakest], atol=1e-9)
 
 
-def test_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    together = compare(table(), resamples=150).to_dict()
+@pytest.mark.parametrize("correction", ["holm", "romano-wolf"])
+def test_pieces_change_nothing(correction: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = {"resamples": 150, "correction": correction}
+    together = compare(table(), **chosen).to_dict()
     monkeypatch.setattr(resampling, "_AT_ONCE", 120 * 40)  # resamples in four parts
     monkeypatch.setattr(process, "_CELLS", 0.7)
     monkeypatch.setattr(pairs, "_TILE", 2)
-    assert compare(table(), resamples=150).to_dict() == together
+    assert compare(table(), **chosen).to_dict() == together
     spread = partial(run_jobs, engine="serial")
-    assert compare(table(), resamples=150, spread=spread).to_dict() == together
+    assert compare(table(), **chosen, spread=spread).to_dict() == together
 
 
 def test_scales_that_have_nothing_in_common() -> None:

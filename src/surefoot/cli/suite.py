@@ -47,9 +47,9 @@ def overview(rows: list[dict[str, Any]], way: str, title: str) -> Table:
 
 
 def _cell(row: dict[str, Any] | None) -> str:
-    if row is None:
+    if row is None or row["given_up"] is None:
         return "-"
+    if row["solved"] is None:  # no action is right
+        return f"{row['given_up']['mean']:.2f}"
     number = row["given_up" if row["question"] == "price" else "right"]["mean"]
-    if row["solved"] is None:
-        return "-" if number is None else f"{row['given_up']['mean']:.2f}"
     return f"{'✓' if row['solved'] else '✗'} {number:.2f}"

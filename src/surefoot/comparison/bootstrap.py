@@ -88,6 +88,28 @@ class PairTests(NamedTuple):
     """H0 "y dominates x", first order and second."""
 
 
+class JointStatistics(NamedTuple):
+    """x over y at one order: the statistics of both hypotheses, and in each resample."""
+
+    excess: float
+    """root * the largest shortfall of x: against "x dominates y"."""
+    suprema: NDArray[np.float32]
+    margin: float
+    """root * the margin where the evidence is weakest: against "x does not dominate y"."""
+    weakest: NDArray[np.float32]
+
+    @staticmethod
+    def of(tally: Tally, way: int) -> JointStatistics:
+        size = tally.curve.root / tally.curve.scale
+        margin = float(tally.margin(way)[tally.weakest(way)[0]])
+        return JointStatistics(
+            size * tally.excess[way],
+            (size * tally.suprema(way)).astype(np.float32),
+            size * margin,
+            (size * tally.at_weakest(way)).astype(np.float32),
+        )
+
+
 def usual_trim(size: int) -> float:
     """Share of so many pooled values that an end of the range leaves out."""
     return min(0.25, max(0.05, 20 / size))
@@ -224,18 +246,19 @@ class PairRun:
                 tally.see(walk)
                 if only:
                     tally.settle(walk)
+                    tally.see_weakest(walk)
 
     @property
     def unsettled(self) -> bool:
         """Whether some resamples must be looked at again."""
         return any(any(map(len, t.unsettled().values())) for _, some in self._sides for t in some)
 
-    def settle(self, part: Part) -> None:
+    def look_again(self, part: Part, at: Callable[[Tally, Walk], None]) -> None:
         """Look at resamples again, once all have been seen."""
         for side, tallies in self._sides:
             walk = part.walk(*side)
             for tally in tallies:
-                tally.settle(walk)
+                at(tally, walk)
 
     def tallies(self, way: int) -> tuple[Tally, Tally]:
         """Of x over y (1) or of y over x (-1): first order, second order."""
@@ -244,6 +267,11 @@ class PairRun:
     def tests(self) -> PairTests:
         over, under = ([_test(one, way, self._draw) for one in self.tallies(way)] for way in WAYS)
         return PairTests((over[0], over[1]), (under[0], under[1]))
+
+    def statistics(self, way: int) -> tuple[JointStatistics, JointStatistics]:
+        """Of both orders, where they are kept."""
+        first, second = (JointStatistics.of(tally, way) for tally in self.tallies(way))
+        return first, second
 
 
 def run_pairs(
@@ -273,10 +301,11 @@ def run_pairs(
             for run in runs:
                 run.see(part)
                 tick(1 / many)
-        again = [run for run in runs if run.unsettled]
-        for part in map(Part, in_parts(draws) if again else ()):
-            for run in again:
-                run.settle(part)
+        open_runs = [run for run in runs if run.unsettled]
+        for again, at in ((open_runs, Tally.settle), (runs if keep else [], Tally.see_weakest)):
+            for part in map(Part, in_parts(draws) if again else ()):
+                for run in again:
+                    run.look_again(part, at)
         yield from runs
 
 
@@ -300,25 +329,18 @@ def stretch_of(draws: Draws, level: float = 0.05) -> float:
 def _test(tally: Tally, way: int, draw: Resampling) -> DominanceTest:
     """From the counts to the two p-values; `way` is 1 for x over y, -1 for y over x."""
     curve, many = tally.curve, 1 + draw.resamples
-    margin, pointwise = tally.margin(way), tally.pointwise.get(way)
     inside = np.flatnonzero(curve.inside)
-    if pointwise is None:  # somewhere in the range the sample does not dominate
-        opposite = 1.0
-        weakest = inside[np.argmin(margin[inside])] if len(inside) else len(margin) - 1
-    else:
-        reached = pointwise[inside] - margin[inside] / (1 + margin[inside].max())  # ties: the least
-        weakest = inside[np.argmax(reached)]
-        opposite = (1 + int(pointwise[weakest])) / many
+    weakest, reached = tally.weakest(way)
     ends = curve.places[inside[[0, -1]]] if len(inside) else curve.places[[-1, -1]]
     return DominanceTest(
         curve.order,
         statistic=curve.root * tally.excess[way] / curve.scale,
         dominance_p=(1 + tally.reached(way)) / many,
-        nondominance_p=opposite,
+        nondominance_p=1.0 if reached is None else (1 + reached) / many,
         low=float(ends[0]),
         high=float(ends[1]),
         weakest=float(curve.places[weakest]),
-        margin=float(margin[weakest]) / curve.scale,
+        margin=float(tally.margin(way)[weakest]) / curve.scale,
         length=draw.length,
     )
 

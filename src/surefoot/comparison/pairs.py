@@ -7,17 +7,19 @@ of two columns does not depend on which others stand beside them, nor on where i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
 from surefoot.comparison.bootstrap import (
     DominanceTest,
+    JointStatistics,
     TestSettings,
     in_cells,
     pair_draws,
     run_pairs,
 )
+from surefoot.comparison.process import WAYS
 from surefoot.comparison.resampling import Draws
 from surefoot.comparison.returns import Array, Columns
 from surefoot.core.dominance import almost_ssd_ratio, fsd_dominates, violation
@@ -41,6 +43,8 @@ class PairResult(NamedTuple):
 
     tests: tuple[DominanceTest, DominanceTest]
     facts: Facts
+    joint: tuple[JointStatistics, JointStatistics] | None
+    """For a correction over pairs that share their resamples."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,8 @@ class PairsJob:
     lengths: dict[str, int]
     pairs: tuple[tuple[str, str], ...]
     settings: TestSettings
+    keep: bool = False
+    """Statistics of every resample are wanted too."""
 
     def results(
         self, tick: Callable[[float], None] = lambda _: None
@@ -61,14 +67,15 @@ class PairsJob:
             sharing.setdefault(self._draws(*pair), []).append(pair)
         columns = in_cells(self.columns, self.settings.tolerance)
         for draws, pairs in sharing.items():
-            runs = run_pairs(columns, pairs, draws, self.settings, tick=tick)
+            runs = run_pairs(columns, pairs, draws, self.settings, keep=self.keep, tick=tick)
             for (a, b), run in zip(pairs, runs, strict=True):
                 forward, backward = run.tests()
                 over, under = facts(
                     columns[a][0].ascending, columns[b][0].ascending, self.settings.tolerance
                 )
-                yield (a, b), PairResult(forward, over)
-                yield (b, a), PairResult(backward, under)
+                joint = [run.statistics(way) if self.keep else None for way in WAYS]
+                yield (a, b), PairResult(forward, over, joint[0])
+                yield (b, a), PairResult(backward, under, joint[1])
 
     def _draws(self, a: str, b: str) -> Draws:
         x, y = self.columns[a], self.columns[b]
@@ -95,6 +102,7 @@ def all_pairs(
     lengths: dict[str, int],
     settings: TestSettings,
     *,
+    keep: bool = False,
     spread: Spread | None = None,
     show: bool = False,
 ) -> dict[tuple[str, str], PairResult]:
@@ -102,7 +110,7 @@ def all_pairs(
     from surefoot.runs.progress import progress
 
     pairs = tuple(combinations(table, 2))
-    job = PairsJob(table, lengths, pairs, settings)
+    job = PairsJob(table, lengths, pairs, settings, keep)
     done: dict[tuple[str, str], PairResult] = {}
     with progress(len(pairs), "compare", "pairs", mode="auto" if show else "silent") as bar:
         if spread is None:
@@ -117,8 +125,7 @@ def all_pairs(
 
 def _tiles(job: PairsJob) -> list[PairsJob]:
     """Squares of the table of pairs, so that a job carries few columns."""
-    names, settings = list(job.columns), job.settings
-    place = {name: i // _TILE for i, name in enumerate(names)}
+    place = {name: i // _TILE for i, name in enumerate(job.columns)}
     tiles: dict[tuple[int, int], list[tuple[str, str]]] = {}
     for a, b in job.pairs:
         tiles.setdefault((place[a], place[b]), []).append((a, b))
@@ -126,5 +133,6 @@ def _tiles(job: PairsJob) -> list[PairsJob]:
     for pairs in tiles.values():
         needed = dict.fromkeys(name for pair in pairs for name in pair)
         columns = {name: job.columns[name] for name in needed}
-        jobs.append(PairsJob(columns, {n: job.lengths[n] for n in needed}, tuple(pairs), settings))
+        lengths = {name: job.lengths[name] for name in needed}
+        jobs.append(replace(job, columns=columns, lengths=lengths, pairs=tuple(pairs)))
     return jobs

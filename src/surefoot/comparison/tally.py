@@ -19,7 +19,7 @@ class Tally:
     """The counts of one order, for both directions.
 
     `stretch` widens the processes: for suprema, then for single t. With `keep` the suprema
-    themselves are wanted too.
+    themselves are wanted too, and the process where the evidence for dominance is weakest.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class Tally:
         own, of every t of the range at which it may be most. Only where the sample dominates on all
         of the range."""
         self._suprema: dict[int, list[Array]] = {way: [] for way in WAYS}
+        self._weakest: dict[int, list[Array]] = {way: [] for way in WAYS}
         self._reached = dict.fromkeys(WAYS, 0)
         self._at_ends: dict[int, int | NDArray[np.int64]] = dict.fromkeys(self.pointwise, 0)
         self._at_most = dict(self._at_ends)
@@ -59,6 +60,23 @@ class Tally:
     def suprema(self, way: int) -> Array:
         """Of `D_x - D_y` (1) or of `D_y - D_x` (-1) in each resample, where they are kept."""
         return self.stretch[0] * np.concatenate(self._suprema[way])
+
+    def weakest(self, way: int) -> tuple[int, int | None]:
+        """The value of the range at which the evidence for dominance is weakest, -1 for the last
+        one where the range is empty, and the count there; none where the sample itself does not
+        dominate on all of the range."""
+        margin, inside = self.margin(way), np.flatnonzero(self.curve.inside)
+        if way not in self.pointwise:
+            return (
+                int(inside[np.argmin(margin[inside])]) if len(inside) else len(margin) - 1
+            ), None
+        counts, margin = self.pointwise[way][inside], margin[inside]
+        at = int(np.argmax(counts - margin / (1 + margin.max())))  # ties: the least margin
+        return int(inside[at]), int(counts[at])
+
+    def at_weakest(self, way: int) -> Array:
+        """The process there in each resample, towards dominance, where it is kept."""
+        return self.stretch[1] * np.concatenate(self._weakest[way])
 
     def see(self, walk: Walk) -> None:
         """Count further resamples."""
@@ -112,6 +130,14 @@ class Tally:
                 here = slice(*walk.pair.stops[cell : cell + 2])
                 far = -way * walk.whole(self.curve.order, cell) >= limit[here]
                 self.pointwise[way][here] += np.count_nonzero(far, axis=1)
+
+    def see_weakest(self, walk: Walk) -> None:
+        """Keep the processes at the weakest values, once all counts are there."""
+        for way in WAYS if self._keep else ():
+            place = self.weakest(way)[0] % len(self.curve.values)
+            cell = int(np.searchsorted(walk.pair.stops, place, side="right")) - 1
+            process = walk.whole(self.curve.order, cell)[place - walk.pair.stops[cell]]
+            self._weakest[way].append(-way * process)
 
     def _limit(self, way: int) -> Array:
         """How far from 0 a process must be to be as far as the sample's own."""

@@ -245,11 +245,11 @@ def _draw_rules(results: SurestResults) -> Figure:
         ends = [[s.mean - s.low for s in shares], [s.high - s.mean for s in shares]]
         look = looks[rule]
         axes.errorbar(
-            noises * 1.06 ** (number - len(RULES) / 2), middle, ends, label=rule, capsize=2,
+            noises * 1.16 ** (number - (len(RULES) - 1) / 2), middle, ends, label=rule, capsize=2,
             color=look.color, marker=look.marker, linestyle=look.linestyle,
         )  # fmt: skip
     axes.set_xscale("log")
-    axes.set_ylim(0.0, 1.05)
+    axes.set_ylim(top=1.02)
     label(axes, x="deviation of a reward along the cliff", y="share of trials, sure path taken")
     legend(axes, outside=True)
     return figure

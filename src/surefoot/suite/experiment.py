@@ -71,6 +71,8 @@ class SuiteConfig:
     hours."""
     agents: tuple[str, ...] = PLAYERS
     """Who plays; greedy always does, for others are compared with it."""
+    tables: tuple[str, ...] = ("same", "online")
+    """same: rules on the same data; online: agents on their own."""
     seeds: int = 20
     """Seeds of a table."""
     network_seeds: int = 10
@@ -102,6 +104,9 @@ class SuiteConfig:
         for name in self.agents:
             if name not in PLAYERS:
                 raise unknown("agent", name, PLAYERS)
+        for name in self.tables:
+            if name not in ("same", "online"):
+                raise unknown("table", name, ("same", "online"))
         if self.quick:
             for name, value in QUICK.items():
                 object.__setattr__(self, name, value)
@@ -117,8 +122,11 @@ class SuiteConfig:
     def cells(self) -> list[SuiteCell]:
         """Everything that is run, each independent of the others."""
         finite = [(t, q) for t in self.tasks if t in FINITE_TASKS for q in QUESTIONS]
-        cells = [SuiteCell("same", *both, scale) for both in finite for scale in self.scales]
-        cells += [SuiteCell("online", *both) for both in finite]
+        cells: list[SuiteCell] = []
+        if "same" in self.tables:
+            cells += [SuiteCell("same", *both, scale) for both in finite for scale in self.scales]
+        if "online" in self.tables:
+            cells += [SuiteCell("online", *both) for both in finite]
         if any(name.startswith("static") for name in self.agents):
             cells += [SuiteCell("static", *both) for both in finite]
         seeds = range(self.seed, self.seed + self.network_seeds)
@@ -258,9 +266,9 @@ class SuiteRow(NamedTuple):
     question: str
     scale: float
     player: str
-    right: Interval
-    given_up: Interval
-    spread: Interval
+    right: Interval | None  # None where no action is right, or it was not run
+    given_up: Interval | None
+    spread: Interval | None
     words: dict[str, int]
     solved: bool | None  # None where no action is right
     note: str = ""
@@ -309,7 +317,9 @@ def _row(key: tuple[Any, ...], whole: Mapping[str, np.ndarray]) -> SuiteRow:
     return SuiteRow(way, task, question, scale, player, first, second, third, words, answered, note)
 
 
-def _interval(values: np.ndarray) -> Interval:
+def _interval(values: np.ndarray) -> Interval | None:
+    if not np.isfinite(values).all():
+        return None
     if len(values) < 2:  # exact, or one network
         one = float(values[0])
         return Interval(one, one, one, 1)
@@ -369,6 +379,7 @@ def _claim(way: str, question: str, wanted: str, rows: list[SuiteRow]) -> Claim:
         said += "; not: " + "; ".join(
             f"{row.title} (right {row.right.mean:.2f}, gives up {row.given_up.mean:.2f})"
             for row in failed
+            if row.right is not None and row.given_up is not None
         )
     verdict: Verdict = "reproduced" if not failed else "partly" if len(failed) < len(rows) else (
         "not reproduced"

@@ -64,7 +64,7 @@ def _cell(
         return ("", "", None) if not mine else _sign(done == len(mine), f"{done}/{len(mine)}")
     row = cells.get((player, task))
     if row is None or row.solved is None:
-        return "-", "" if row is None or np.isnan(row.given_up.mean) else "no right one", None
+        return "-", "" if row is None or row.given_up is None else "no right one", None
     shown = row.given_up.mean if row.question == "price" else row.right.mean
     return _sign(row.solved, f"{abs(shown) if abs(shown) < 0.005 else shown:.2f}")
 

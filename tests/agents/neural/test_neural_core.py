@@ -12,13 +12,14 @@ from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from surefoot.agents.neural.acting import explore_rate
 from surefoot.agents.neural.config import PAPER, NeuralConfig
 from surefoot.agents.neural.losses import Categorical, equal_particles, loss_of
 from surefoot.agents.neural.network import init_mlp, mlp
 from surefoot.agents.neural.optimizer import adam
 from surefoot.agents.neural.replay import empty_replay, insert, sample, scaled
 from surefoot.agents.neural.spaces import Spec, spec_of
-from surefoot.agents.neural.step import Seen, compiled, explore_rate, init_carry, optimizer
+from surefoot.agents.neural.step import Seen, compiled, init_carry, optimizer
 from surefoot.core.losses import quantile_huber_loss
 from surefoot.errors import InputError
 
