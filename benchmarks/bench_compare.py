@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import ROOT, Row
+from benchmarks.large_tables import growth
 from surefoot.comparison import almost_dominance, compare, pair_tests
 
 ORACLES = Path(os.environ.get("SUREFOOT_ORACLES", ROOT / ".oracles" / "bin" / "python"))
@@ -53,7 +54,10 @@ def run(quick: bool) -> list[Row]:
             wanted="at most 40 % of 0.1.0 (make bench-versus)",
         )
     )
-    return rows + ([] if quick else [_large(200, 2000), _large(4, 1_000_000)])
+    if quick:
+        return rows
+    growth()
+    return [*rows, _large(200, 2000), _large(4, 1_000_000)]
 
 
 def _beside_pysdtest(x: np.ndarray, y: np.ndarray, repeats: int) -> Row:

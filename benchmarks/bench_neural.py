@@ -118,7 +118,7 @@ def _memory() -> Row:
     config = NeuralConfig(particles=2, replay_size=1_000_000)
     carry = init_carry(config, spec, jax.random.key(0))
     raw = 1_000_000 * 4 * (8 + 8 + 1 + 1 + 1)
-    share = sum(leaf.nbytes for leaf in carry.replay) / raw
+    share = sum(leaf.nbytes for leaf in jax.tree.leaves(carry.replay)) / raw
     target, key = jax.tree.map(jnp.copy, carry.params), jnp.zeros(2, jnp.uint32)
     seen = Seen(np.zeros((3, 8), np.float32), np.zeros(4, np.float32))
     step = compiled(config, spec).step

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any
+
+MOST = 2**53  # counts are exact up to here, in JSON and in JavaScript too
 
 
 class SurefootError(Exception):
@@ -59,6 +62,37 @@ def at_least(least: int, **values: Any) -> None:
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise InputError(f"{name} = {value!r}: it must be a whole number, at least {least}")
+        if value > MOST:  # not the number itself: it may have any number of digits
+            raise InputError(f"{name} is about 2^{value.bit_length()}: it must be below 2^53")
+
+
+def must_fit(numbers: int, what: str) -> None:
+    """Refuse, before it is tried, what this machine's memory cannot hold."""
+    try:
+        room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # Windows
+        room = 2**36
+    if 4 * numbers > room:
+        raise InputError(
+            f"{what} would take {4 * numbers / 2**30:.3g} GB, this machine has {room / 2**30:.3g}"
+        )
+
+
+def visible(text: object) -> str:
+    """Text from anywhere, fit to be printed: what would move the cursor, change colours or turn
+    the direction of writing is shown as a code, and so is half a character."""
+    return "".join(
+        c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode()
+        for c in str(text)
+    )
+
+
+def markdown_text(text: str) -> str:
+    """Text that stays one cell and stays text: no line break, column, tag, emphasis or link."""
+    text = visible(" ".join(text.split()))
+    for mark in "\\|<*_`":
+        text = text.replace(mark, "\\" + mark)
+    return text.replace("](", "]\\(")
 
 
 def require(what: str, extra: str, *modules: str) -> None:

@@ -1,6 +1,6 @@
 """The public surface as text: every name of `surefoot` with its parameters, every command.
 
-    python tests/cli/surface.py > tests/cli/surface-0.2.0.txt      # at a release
+python tests/cli/surface.py > tests/cli/surface-0.2.0.txt      # at a release
 """
 
 import inspect

@@ -137,7 +137,7 @@ def test_columns_of_a_run_that_is_still_writing(tmp_path):
     columns = Stored(tmp_path).columns("a.csv")
     np.testing.assert_array_equal(columns["step"], [1, 3])
     np.testing.assert_array_equal(columns["return"], [2, np.nan])
-    for text, reason in (("step\n", "is empty"), ("a\nx\n", "could not convert")):
+    for text, reason in (("step\n", "has no rows"), ("a\nx\n", "could not convert")):
         (tmp_path / "b.csv").write_text(text)
         with pytest.raises(InputError, match=reason):
             Stored(tmp_path).columns("b.csv")

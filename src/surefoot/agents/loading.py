@@ -10,6 +10,7 @@ from surefoot.agents.base import Agent
 from surefoot.agents.saving import AgentFile
 from surefoot.errors import InputError, unknown
 from surefoot.runs.checkpoints import read_checkpoint
+from surefoot.runs.files import inside
 from surefoot.runs.format import read_agent
 
 
@@ -40,10 +41,10 @@ def open_agent(place: str | os.PathLike[str], env: Any = None) -> Any:
         raise InputError(f"{place}: there is no such file or run directory")
     if not path.is_dir():
         return resume(path, env) if path.name.startswith("step-") else load(path, env)
-    if (path / "agent.safetensors").is_file():
+    if inside(path, "agent.safetensors").is_file():
         return load(path / "agent.safetensors", env)
-    if (path / "checkpoints").is_dir():
-        return resume(path / "checkpoints", env)
+    if inside(path, "checkpoints").is_dir():
+        return resume(path, env)
     raise InputError(f"{place}: holds neither agent.safetensors nor checkpoints")
 
 

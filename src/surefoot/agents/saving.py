@@ -21,9 +21,10 @@ from surefoot.envs.making import env_from_file, env_recipe, made_env
 from surefoot.envs.memory import read_memory, restore_memory
 from surefoot.errors import InputError, RunError
 from surefoot.runs.checkpoints import Snapshot, read_checkpoint
-from surefoot.runs.format import configuration, count, lengths, named, read_agent, settings, texts
+from surefoot.runs.format import configuration, count, ends, named, read_agent, settings, texts
 from surefoot.runs.format import write_agent as write_file
 from surefoot.runs.logs import RunLog
+from surefoot.runs.tables import End
 
 LAYOUT = 3  # of what a file holds; files of surefoot 0.1 do not say
 
@@ -46,7 +47,7 @@ class Saved(ABC):
     faults: list[str]
     _drawn: int
     _book: RunLog | None
-    _logged: dict[str, int] | None
+    _logged: dict[str, End] | None
     _training_env: TrainingEnv | None
 
     @property
@@ -79,12 +80,14 @@ class Saved(ABC):
         A run in a Gymnasium environment goes on from where an episode begins; from elsewhere it
         can only begin the next one.
         """
-        memory, env_arrays = ([], {}) if self._stepped is None else read_memory(self._stepped.env)
+        memory, env_arrays = (
+            ([], {}) if self._stepped is None else read_memory(self._stepped.environments)
+        )
         about = self._about() | {
             "earlier": self._earlier,
             "drawn": self._drawn,
             "faults": list(self.faults),
-            "logs": None if self._book is None else self._book.lengths(),
+            "logs": None if self._book is None else self._book.ends(),
             "memory": memory,
         }
         run = jax.tree.map(lambda leaf: np.array(leaf, copy=True), self._tree())
@@ -130,7 +133,7 @@ class Saved(ABC):
         agent = cls._restored(file, env, options)
         agent._drawn = count(about, "drawn", path, 2**31 - 1)
         agent.faults = texts(about, "faults", path)
-        agent._logged = lengths(about, "logs", path)
+        agent._logged = ends(about, "logs", path)
         if agent.num_timesteps != count(about, "num_timesteps", path):
             raise InputError(f"{path}: its counters contradict each other")
         if not agent.at_boundary:  # saved within an episode that would not end
@@ -146,7 +149,7 @@ class Saved(ABC):
             same = self._begin_again()
         except Fault as fault:
             raise RunError(self._place(fault)) from fault.__cause__
-        restore_memory(self._stepped.env, memory, arrays, path)
+        restore_memory(self._stepped.environments, memory, arrays, path)
         if not same and not memory:
             warnings.warn(
                 f"{self.env_name} does not start equal episodes from equal seeds: the resumed "
@@ -192,7 +195,9 @@ class Saved(ABC):
             return env_from_file(file.about, file.path), partial(
                 env_from_file, file.about, file.path
             )
-        return opened_env(env), partial(made_env, env) if isinstance(env, str) else None
+        if isinstance(env, gym.vector.VectorEnv):
+            return env, None
+        return opened_env(env), maker_of(env)
 
     @abstractmethod
     def _tree(self) -> Any:
@@ -213,12 +218,21 @@ class Saved(ABC):
 
 
 def opened_env(env: Any) -> gym.Env[Any, Any]:
-    """An environment, or the one of that id."""
+    """An environment, the one of that id, or what a function makes."""
     if isinstance(env, str):
         return made_env(env)
+    if not isinstance(env, gym.Env) and callable(env):
+        env = env()
     if not isinstance(env, gym.Env):
         raise InputError(f"env is a {type(env).__name__}: pass a Gymnasium environment or its id")
     return env
+
+
+def maker_of(env: Any) -> Callable[[], Any] | None:
+    """How to make another of what was passed as an environment, if that is known."""
+    if isinstance(env, str):
+        return partial(made_env, env)
+    return env if callable(env) and not isinstance(env, gym.Env) else None
 
 
 def check_finite(arrays: dict[str, Any], path: object) -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 
 from surefoot import compile_cache
-from surefoot.errors import InputError, SurefootError, unknown
+from surefoot.errors import InputError, RunError, SurefootError, unknown, visible
 
 COMMANDS = {
     "train": "train an agent on a Gymnasium environment; stop and resume at any time",
     "evaluate": "let several policies act on what one agent has learned, and compare them",
     "explain": "why an agent acts as it does on one observation, in words and as a picture",
+    "watch": "episodes of an agent as a GIF, with what it expects of each action",
     "compare": "compare columns of returns by stochastic dominance, with a test",
     "report": "one offline HTML page of a run, a comparison or a training",
     "reproduce": "run an experiment of the paper, or all of them",
+    "suite": "tasks whose right action is known: who takes it, and at what price",
     "sweep": "train over a grid of settings and seeds",
     "demo": "see the sure path being taken: a small run of the main experiment",
 }
@@ -40,10 +43,16 @@ def main(words: list[str] | None = None) -> int:
             raise unknown("command", words[0], COMMANDS)
         return importlib.import_module(f"surefoot.cli.{words[0]}").main(words[1:])
     except SurefootError as error:
-        print(f"surefoot: {error}", file=sys.stderr)
+        print(f"surefoot: {visible(error)}", file=sys.stderr)
         return error.exit_code
+    except UnicodeError as error:
+        print(f"surefoot: a text that is no Unicode: {visible(error)}", file=sys.stderr)
+        return InputError.exit_code
+    except MemoryError as error:
+        print(f"surefoot: not enough memory: {visible(error)}", file=sys.stderr)
+        return RunError.exit_code
     except KeyboardInterrupt:
-        print("surefoot: interrupted; what was finished is kept", file=sys.stderr)
+        print("surefoot: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -91,4 +100,7 @@ def run() -> None:
     """The installed script. Python itself must not look for modules in the working directory, in
     worker processes neither."""
     os.environ.setdefault("PYTHONSAFEPATH", "1")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that knows fewer letters
     sys.exit(main())

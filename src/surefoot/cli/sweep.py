@@ -11,7 +11,7 @@ import tyro
 
 from surefoot.cli.modules import allow_module
 from surefoot.cli.options import parse, read_toml, take_config
-from surefoot.errors import InputError, RunError, unknown
+from surefoot.errors import InputError, RunError, unknown, visible
 from surefoot.runs.files import toml_text
 from surefoot.training.engines import RETRIES
 
@@ -101,7 +101,7 @@ def _run(options: SweepOptions, sweep: Sweep) -> int:
         print(f"{result.comparison}\n")
     print(f"summary.csv, summary.json, trials.csv and all results are in {options.out}")
     for name, error in list(result.failures.items())[:SHOWN]:
-        print(f"failed: {name}: {error}", file=sys.stderr)
+        print(f"failed: {visible(name)}: {visible(error)}", file=sys.stderr)
     if len(result.failures) > SHOWN:
         print(f"and {len(result.failures) - SHOWN} more, in failed/", file=sys.stderr)
     return RunError.exit_code if result.failures else 0

@@ -17,14 +17,14 @@ import tyro
 
 from surefoot.cli.modules import allow_module
 from surefoot.cli.options import flat, parse, read_toml, take_config
-from surefoot.errors import InputError, require, unknown
+from surefoot.errors import InputError, require, unknown, visible
 
 TEXT = (
     "Train an agent on a Gymnasium environment. Ctrl-C saves and stops, and the same command "
     "takes it up again; the same command with more --steps goes on from the end."
 )
 KINDS = ("auto", "neural", "tabular")
-FLAGS = ("--compiled", "--double-q", "--tensorboard", "--print-config")
+FLAGS = ("--compiled", "--double-q", "--normalise", "--tensorboard", "--print-config")
 RUNS = Path("runs")
 PLACE = (tyro.conf.Positional, tyro.conf.arg(metavar="ENV_ID"))
 
@@ -48,6 +48,8 @@ RUN: list[Row] = [
 COMPILED: Row = ("compiled", bool, False, "Run the environment inside the compiled loop, 2 to 3 "
                  "times as fast (CartPole-v1 and MountainCar-v0).")  # fmt: skip
 LOGGING: list[Row] = [
+    ("wrapper", tyro.conf.UseAppendAction[tuple[str, ...]], (), "Wrapper around the environment: "
+     "--wrapper minigrid.wrappers:ImgObsWrapper; repeat it for more, the first is innermost."),
     ("eval_every", int | None, None, "Steps between evaluations without exploration; none by "
      "default."),
     ("eval_episodes", int, 10, "Episodes of each evaluation, and of the one at the end."),
@@ -87,6 +89,7 @@ def main(words: list[str]) -> int:
         seed=options.seed,
         compiled=getattr(options, "compiled", False),
         env_options=dict(map(_env_option, options.env_option)),
+        wrapper=options.wrapper,
         eval_every=options.eval_every,
         eval_episodes=options.eval_episodes,
         watch=tuple(map(_observation, options.watch)),
@@ -125,7 +128,7 @@ def _print_summary(training: Any, out: Path, agent: Any) -> None:
         if summary.get(name):
             print(f"{text}: {Interval.from_dict(summary[name])}")
     for fault in summary["faults"]:
-        print(f"went on after: {fault}")
+        print(f"went on after: {visible(fault)}")
     print(f"agent, logs and checkpoints are in {out}; next: surefoot evaluate {out}, "
           f"surefoot report {out}")  # fmt: skip
 
@@ -168,12 +171,14 @@ def agent_kind(words: list[str]) -> str:
     if said not in KINDS:
         raise unknown("agent", said, KINDS)
     env_id = _positional(rest) or stored.get("env")
-    allow_module(env_id, words)
+    wrappers = [word for i, word in enumerate(rest) if i and rest[i - 1] == "--wrapper"]
+    for name in (env_id, *wrappers, *stored.get("wrapper", ())):
+        allow_module(name, words)
     if said != "auto" or not isinstance(env_id, str):
         return "neural" if said == "auto" else said
     from surefoot.envs.making import suited_agent
 
-    return suited_agent(env_id)
+    return suited_agent(env_id, wrappers=(*stored.get("wrapper", ()), *wrappers))
 
 
 def _positional(words: list[str]) -> str | None:

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.errors import InputError
+from surefoot.errors import InputError, visible
+from surefoot.runs.tables import read_parquet
 
 _SHAPES = "pass a dict of columns, a table or an array [rows, columns]"
 UNNAMED = ""  # an index without a name, as pandas writes it
@@ -97,7 +98,7 @@ def one_line(labels: Iterable[object], where: str) -> list[str]:
     """Labels as text of one line, all different: they stand in tables and messages."""
     names: list[str] = []
     for label in labels:
-        name = " ".join(str(label).split())
+        name = visible(" ".join(str(label).split()))
         if name in names:
             first, second = names.index(name) + 1, len(names) + 1
             raise InputError(f"{where}: columns {first} and {second} are both named {name!r}")
@@ -205,17 +206,10 @@ def _is_number(text: str) -> bool:
 
 
 def _parquet(path: str, data: bytes) -> RawTable:
-    try:
-        import polars as pl
-    except ImportError:
-        raise InputError(f"{path}: Parquet needs polars: install surefoot[report]") from None
-    try:
-        frame = pl.read_parquet(io.BytesIO(data))
-        notes = pl.read_parquet_metadata(io.BytesIO(data))
-    # A damaged file makes polars raise almost anything, a panic of its core included.
-    except (Exception, pl.exceptions.PanicException) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{path}: is not readable as Parquet: {reason}") from None
+    frame = read_parquet(data, path)
+    import polars as pl
+
+    notes = pl.read_parquet_metadata(io.BytesIO(data))
     columns = {name: _series(frame[name], pl) for name in frame.columns}
     index = _pandas_index(notes.get("pandas", ""), list(columns))
     return RawTable(path, 1, columns, index, from_file=True)

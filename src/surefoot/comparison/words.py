@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from surefoot.errors import markdown_text
+
 if TYPE_CHECKING:
     from surefoot.comparison.result import Comparison, Verdict
 
@@ -49,12 +51,16 @@ def _wrapped(note: str, indent: str = "") -> list[str]:
 
 def markdown(c: Comparison) -> str:
     """The same with Markdown tables, and every ordered pair's numbers."""
-    names = {summary.name: _escape(summary.name) for summary in c.summaries}
+    names = {summary.name: markdown_text(summary.name) for summary in c.summaries}
 
     def named(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
         return [(names[row[0]], *row[1:]) for row in rows]
 
-    parts = [f"# {_title(c)}", "", *_table([("column", *HEADER[1:]), *named(summary_rows(c))])]
+    parts = [
+        f"# {markdown_text(_title(c))}",
+        "",
+        *_table([("column", *HEADER[1:]), *named(summary_rows(c))]),
+    ]
     if c.has_years:
         parts += ["", "A year:", "", *_table([("column", *YEAR_HEADER[1:]), *named(year_rows(c))])]
     for order in (2, 1):
@@ -67,9 +73,9 @@ def markdown(c: Comparison) -> str:
         header += ["violation", "almost-SSD ratio"] if order == 2 else []
         body = [_cells(v, names) for v in c.verdicts if v.order == order]
         parts += [*_table([header, *body]), ""]
-        parts += [f"- {label}: {_escape(members)}" for label, members in sets(c, order)]
+        parts += [f"- {label}: {markdown_text(members)}" for label, members in sets(c, order)]
     parts += ["", explanation(c)]
-    parts += [f"\n> {_escape(note)}." for note in (*c.reading, c.rows_drawn, *c.notes)]
+    parts += [f"\n> {markdown_text(note)}." for note in (*c.reading, c.rows_drawn, *c.notes)]
     return "\n".join(parts) + "\n"
 
 
@@ -210,7 +216,3 @@ def align(rows: Sequence[Sequence[str]], *, left: bool = False) -> list[str]:
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     lines = [f"| {' | '.join(row)} |" for row in rows]
     return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]
-
-
-def _escape(cell: str) -> str:
-    return " ".join(cell.replace("\\", "\\\\").replace("|", "\\|").split())

@@ -14,6 +14,7 @@ from typing import Any
 import array_api_compat as compat
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from surefoot.core.sorting import network_sort
 from surefoot.errors import InputError
@@ -25,6 +26,7 @@ def namespace(**arrays: Array | None) -> Any:
     """The one array namespace of all arguments, or an error that names the odd one out."""
     present = {name: a for name, a in arrays.items() if a is not None}
     for name, a in present.items():
+        refuse_masked(a, name)
         if not compat.is_array_api_obj(a):
             raise InputError(
                 f"{name} is a {type(a).__name__}, not an array: pass numpy.asarray({name}), "
@@ -35,6 +37,12 @@ def namespace(**arrays: Array | None) -> Any:
     except TypeError:
         kinds = ", ".join(f"{name} is {_library(a)}" for name, a in present.items())
         raise InputError(f"mixed array libraries: {kinds}; pass arrays of one library") from None
+
+
+def refuse_masked(x: Any, name: str) -> None:
+    """What a mask hides would be read all the same."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array: leave out what the mask hides")
 
 
 def _library(x: Array) -> str:
@@ -59,6 +67,8 @@ def as_float(xp: Any, x: Array, name: str = "z") -> Array:
     """
     if _is_float(xp, x.dtype):
         return xp.astype(x, xp.float32) if _is_half(x.dtype) else x
+    if not _is_real(xp, x.dtype):
+        raise InputError(f"{name} holds {x.dtype}: real numbers are needed")
     wide = widest_float(xp)
     if xp.isdtype(x.dtype, "integral"):
         digits = 53 if xp.finfo(wide).bits == 64 else 24
@@ -86,6 +96,12 @@ def _is_float(xp: Any, dtype: Any) -> bool:
 
 
 @functools.cache
+def _is_real(xp: Any, dtype: Any) -> bool:
+    """Not text, objects, dates or complex numbers."""
+    return _is_float(xp, dtype) or xp.isdtype(dtype, ("bool", "integral"))
+
+
+@functools.cache
 def _is_half(dtype: Any) -> bool:
     return str(dtype).split(".")[-1] in ("float16", "bfloat16")
 
@@ -97,8 +113,6 @@ def check_particles(xp: Any, z: Array, name: str, min_ndim: int = 1) -> Array:
         raise InputError(f"{name} has shape {tuple(z.shape)}: it needs axes {axes}")
     if z.shape[-1] == 0:
         raise InputError(f"{name} has shape {tuple(z.shape)}: the particle axis (last) is empty")
-    if not _is_float(xp, z.dtype) and xp.isdtype(z.dtype, "complex floating"):
-        raise InputError(f"{name} is complex: returns are real numbers")
     z = as_float(xp, z, name)
     _check_where(xp, xp.isfinite(z), z, name, "is not finite")
     return z

@@ -380,8 +380,12 @@ def _samples(x: ArrayLike, y: ArrayLike, *, paired: bool) -> tuple[Array, Array]
 
 
 def _values(x: ArrayLike, name: str, *, at_least: int, axis: int = 0) -> Array:
+    if isinstance(x, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array: leave out what the mask hides")
     try:
-        values = np.asarray(x, dtype=np.float64)
+        if (raw := np.asarray(x)).dtype.kind not in "fiub":
+            raise TypeError(f"it is an array of {raw.dtype}")
+        values = raw.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must hold numbers: {error}") from None
     if values.ndim == 0 or not -values.ndim <= axis < values.ndim:

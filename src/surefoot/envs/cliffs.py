@@ -19,6 +19,7 @@ from surefoot.errors import InputError
 
 ACTION_NAMES = ("up", "right", "down", "left")
 ARROWS = ("↑", "→", "↓", "←")
+MOST_CELLS = 1_000_000
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
 
 
@@ -39,6 +40,10 @@ class CliffGrid:
             if value < least:
                 raise InputError(f"{name} is {value}: a cliff needs at least {least}")
             object.__setattr__(self, name, value)
+        if self.rows * self.columns > MOST_CELLS:
+            raise InputError(
+                f"a cliff of {self.rows:,} x {self.columns:,} cells: it may have {MOST_CELLS:,}"
+            )
 
     @property
     def num_states(self) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from surefoot.core.stats import Interval
-from surefoot.errors import InputError, unknown
+from surefoot.errors import InputError, markdown_text, unknown, visible
 from surefoot.runs.directory import RunDir
 from surefoot.runs.files import atomic_write, json_bytes, plain, read_json
 
@@ -133,13 +133,13 @@ def from_json(content: Any, source: object = "claims") -> tuple[Claim, ...]:
 def write_claims(run: RunDir, claims: Iterable[Claim]) -> None:
     """Store the table of claims as claims.json and claims.md."""
     claims = tuple(claims)
-    atomic_write(run.path / "claims.md", to_markdown(claims).encode())
-    atomic_write(run.path / "claims.json", json_bytes(to_json(claims)))
+    atomic_write(run.file("claims.md"), to_markdown(claims).encode())
+    atomic_write(run.file("claims.json"), json_bytes(to_json(claims)))
 
 
 def read_claims(run: RunDir) -> tuple[Claim, ...]:
     """The claims that `write_claims` stored."""
-    path = run.path / "claims.json"
+    path = run.file("claims.json")
     return from_json(read_json(path), path)
 
 
@@ -148,7 +148,7 @@ def to_markdown(claims: Iterable[Claim]) -> str:
     claims = checked(claims)
     lines = [f"{tally(claims)}.", "", _markdown_row(HEADER), "|" + "---|" * len(HEADER)]
     for claim in claims:
-        cells = ["<br>".join(map(_escape, cell)) for cell in claim.row()]
+        cells = ["<br>".join(map(markdown_text, cell)) for cell in claim.row()]
         cells[3] = f"**{cells[3]}**"
         lines.append(_markdown_row(cells))
     return "\n".join(lines) + "\n"
@@ -156,14 +156,6 @@ def to_markdown(claims: Iterable[Claim]) -> str:
 
 def _markdown_row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cells) + " |"
-
-
-def _escape(text: str) -> str:
-    """Text that stays one cell and stays text: no line break, column, tag or emphasis."""
-    text = " ".join(text.split())
-    for mark in "\\|<*_`":
-        text = text.replace(mark, "\\" + mark)
-    return text
 
 
 def to_table(claims: Iterable[Claim], title: str | None = None) -> Table:
@@ -177,7 +169,7 @@ def to_table(claims: Iterable[Claim], title: str | None = None) -> Table:
         table.add_column(name, ratio=ratio, overflow="fold")
     for claim in claims:
         # Text and not str: an interval's brackets must not be read as markup.
-        cells = [Text("\n".join(cell)) for cell in claim.row()]
+        cells = [Text(visible("\n".join(cell))) for cell in claim.row()]
         cells[3].stylize(f"bold {COLOURS[claim.verdict]}")
         table.add_row(*cells)
     return table

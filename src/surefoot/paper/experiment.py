@@ -15,6 +15,7 @@ from surefoot.plots import save_figure
 from surefoot.runs.directory import Existing, RunDir
 from surefoot.runs.files import plain
 from surefoot.runs.progress import progress
+from surefoot.runs.session import resumable
 from surefoot.training.engines import run_jobs
 
 if TYPE_CHECKING:
@@ -97,15 +98,16 @@ class Experiment(Generic[Config, Results]):
         )
         if run.complete:
             return list(read_claims(run))
-        tables = Tables(run)
-        self.measure(config, tables)
-        results = self.read(config, tables)
-        run.write_summary(self.summarise(results))
-        claims = self.judge(results)
-        write_claims(run, claims)
-        for name, figure in self.draw(results).items():
-            save_figure(figure, run, name)
-        run.mark_complete()
+        with resumable(out):
+            tables = Tables(run)
+            self.measure(config, tables)
+            results = self.read(config, tables)
+            run.write_summary(self.summarise(results))
+            claims = self.judge(results)
+            write_claims(run, claims)
+            for name, figure in self.draw(results).items():
+                save_figure(figure, run, name)
+            run.mark_complete()
         return claims
 
     def config_of(self, run: RunDir) -> Config:

@@ -240,7 +240,11 @@ def precision(z: Any) -> contextlib.AbstractContextManager[None]:
 
 
 def as_particles(z: Any) -> jax.Array:
-    z = jnp.asarray(z)
+    array.refuse_masked(z, "z")
+    try:
+        z = jnp.asarray(z)
+    except TypeError as error:  # text, objects, dates
+        raise InputError(f"z: real numbers are needed: {error}") from None
     if z.ndim not in (2, 3) or 0 in z.shape:
         raise InputError(
             f"z has shape {z.shape}: a policy takes [A, N], or an ensemble [E, A, N]; use jax.vmap "

@@ -133,7 +133,7 @@ def render(page: Page) -> bytes:
     text = template.render(
         page=page, script=script, style=style, policy=policy, version=__version__
     )
-    return text.encode()
+    return text.encode(errors="replace")  # half a character of a file is no reason for no page
 
 
 def asset(name: str) -> str:

@@ -96,6 +96,13 @@ def section_of(path: Path) -> Section:
         from surefoot.report.comparison import comparison_parts
 
         parts = comparison_parts(stored, _figures(stored))
+    elif kind == "suite":
+        from surefoot.report.suite import LEAD, suite_parts
+
+        title, lead = f"Risk suite: {_name(path)}", LEAD
+        parts = guarded("Who is right", lambda: suite_parts(stored))
+        parts += guarded("Claims", lambda: _claims(stored))
+        parts += _figures(stored, kind)
     else:
         title, lead = kind or _name(path), ABOUT.get(kind, "")
         parts = guarded("Claims", lambda: _claims(stored))

@@ -9,7 +9,6 @@ outside, so that they are safe wherever a reader may copy them to.
 from __future__ import annotations
 
 import base64
-import csv
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
@@ -21,7 +20,8 @@ import numpy as np
 
 from surefoot.errors import InputError
 from surefoot.runs.directory import RunDir
-from surefoot.runs.files import read_bytes, read_json_object
+from surefoot.runs.files import inside, read_bytes, read_json_object
+from surefoot.runs.tables import read_csv
 
 
 def _words(text: str) -> frozenset[str]:
@@ -61,10 +61,7 @@ class Stored:
 
     def file(self, name: str) -> Path:
         """A file of the run, and of nothing else: no link leads out of its directory."""
-        path = self.path / name
-        if not path.resolve().is_relative_to(self.path.resolve()):
-            raise InputError(f"{path}: is a link that leads out of the run")
-        return path
+        return inside(self.path, name)
 
     def json(self, name: str) -> dict[str, Any]:
         """A JSON object; an empty one where there is no such file."""
@@ -72,17 +69,7 @@ class Stored:
 
     def columns(self, name: str) -> dict[str, np.ndarray]:
         """A CSV table of numbers; a last row that is still being written is left out."""
-        rows = list(csv.reader(read_bytes(self.file(name)).decode(errors="replace").splitlines()))
-        header, body = (rows[0], rows[1:]) if rows else ([], [])
-        if body and len(body[-1]) != len(header):
-            body = body[:-1]
-        if not body:
-            raise InputError(f"{name} is empty")
-        try:
-            table = np.asarray([[float(v) if v else np.nan for v in row] for row in body])
-        except ValueError as error:
-            raise InputError(f"{self.path / name}: {error}") from None
-        return {column: table[:, i] for i, column in enumerate(header)}
+        return read_csv(self.file(name))
 
     def table(self, name: str) -> Any:
         """A Parquet table, verified by its checksum."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from surefoot import plots
 from surefoot.agents.loading import open_agent
+from surefoot.core.stats import Interval
 from surefoot.envs.cliffs import CliffGrid, noisy_states
 from surefoot.errors import InputError
 from surefoot.report.explorer import (
@@ -19,16 +21,21 @@ from surefoot.report.explorer import (
     explore,
     policies_to_ask,
 )
+from surefoot.report.film import FILE
 from surefoot.report.page import Explorer, Figure, Note, Part, guarded
 from surefoot.report.stored import Stored, drawn_uri
+from surefoot.runs.files import read_bytes
 
 MOST_STATES = 600  # of a table that is shown state by state
 MOST_STEPS = 12  # of the watched distributions that can be chosen from
+LARGEST_FILM = 20_000_000  # bytes that a page embeds
 
 
 def training_parts(stored: Stored, config: Mapping[str, Any]) -> list[Part]:
     agent, why = _agent(stored, config.get("env"))
     return [
+        *guarded("The score", lambda: _score(stored)),
+        *guarded("Episodes to watch", lambda: _film(stored)),
         *guarded("Learning curve", lambda: _learning(stored)),
         *guarded("Who decided", lambda: _authorities(stored)),
         *guarded("What was watched", lambda: _watched(stored, config, agent)),
@@ -49,7 +56,34 @@ def _agent(stored: Stored, env: Any) -> tuple[Any, str]:
         return None, f"the agent cannot be opened ({error})"
 
 
+def _score(stored: Stored) -> list[Part]:
+    """The final score as a number, with its interval."""
+    summary = stored.json("summary.json")
+    score, returns = summary.get("evaluation_return"), summary.get("evaluation_returns")
+    if not isinstance(score, dict) or not isinstance(returns, list):
+        return []
+    text = (
+        f"Score: {Interval.from_dict(score)}, the mean return of {len(returns)} episodes without "
+    )
+    return [Note(f"{text}exploration after {int(summary['steps']):,} steps (95 % interval).")]
+
+
 # --- figures -------------------------------------------------------------------------------
+
+
+def _film(stored: Stored) -> list[Part]:
+    """What `surefoot watch` has written, if it has been called."""
+    if not stored.has(FILE):
+        return []
+    content = read_bytes(stored.file(FILE))
+    if content[:6] != b"GIF89a" or len(content) > LARGEST_FILM:
+        raise InputError(f"{FILE} is no GIF of up to {LARGEST_FILM / 1e6:.0f} MB")
+    caption = (
+        "What the agent expects of each action as the episode goes on: all particles, their middle "
+        "half and their mean; the action taken is blue, and the words say who decided."
+    )
+    uri = f"data:image/gif;base64,{base64.b64encode(content).decode()}"
+    return [Figure("watch", "Episodes to watch", uri, caption)]
 
 
 def _learning(stored: Stored) -> list[Part]:

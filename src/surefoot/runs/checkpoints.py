@@ -22,6 +22,7 @@ from surefoot.runs.files import (
     Lock,
     atomic_write,
     discard_temporaries,
+    inside,
     lock_directory,
     make_directory,
 )
@@ -103,7 +104,8 @@ class Checkpoints:
         """All checkpoint files, the newest last."""
         if not self.directory.is_dir():
             return []
-        return sorted(p for p in self.directory.iterdir() if _FILE.fullmatch(p.name))
+        found = (p for p in self.directory.iterdir() if _FILE.fullmatch(p.name))
+        return sorted(p for p in found if not p.is_symlink())  # a link may lead anywhere
 
     # --- for `learn` ---------------------------------------------------------------------
 
@@ -203,7 +205,8 @@ def read_checkpoint(
     path = Path(place)
     if not path.is_dir():
         return path, *read_agent(path, kind, "checkpoint")
-    folder = path / "checkpoints" if (path / "checkpoints").is_dir() else path
+    folder = inside(path, "checkpoints")
+    folder = folder if folder.is_dir() else path
     newest = Checkpoints(folder).read_latest()
     if newest is None:
         raise InputError(f"{place}: holds no checkpoint that can be read")

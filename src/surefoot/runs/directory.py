@@ -6,13 +6,15 @@
     RUN/summary.json       the numbers a reader wants
     RUN/claims.json, .md   paper / measured / verdict
     RUN/figures/           NAME.png and NAME.svg
-    RUN/complete.json      written last: the run is finished
+    RUN/complete.json      written last: the run is finished, with this configuration
 
-Every file is written completely or not at all, and equal content gives equal bytes.
+Every file is written completely or not at all, and equal content gives equal bytes. Nothing is
+touched before the directory is locked, and no link is followed out of it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -24,11 +26,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from surefoot.errors import InputError, RunError, unknown
 from surefoot.runs import tables
+from surefoot.runs.checksum import MARK
 from surefoot.runs.files import (
     TEMPORARY,
     Lock,
     atomic_write,
     discard_temporaries,
+    inside,
     json_bytes,
     lock_directory,
     make_directory,
@@ -47,6 +51,7 @@ EXISTING = ("error", "resume", "overwrite")
 KINDS = (
     "training", "sweep", "comparison", "risky-cliff", "evaluation", "regression", "ablation", "gym",
     "gym-choices", "figures", "theory", "surest", "never-worse",
+    "suite",
 )  # fmt: skip
 FILES = (
     "complete.json",  # first: a run that is being removed must not look complete
@@ -80,6 +85,7 @@ class RunDir:
         kind: str,
         seeds: Any,
         existing: Existing = "error",
+        growing: Sequence[str] = (),
         command: Sequence[str] | None = None,
     ) -> RunDir:
         """Begin a run at `path`, or take up the one that is there.
@@ -87,11 +93,12 @@ class RunDir:
         `config` is a dataclass (or dict) without the output path in it; `kind` is one of `KINDS`
         and stands in config.json, so that a reader need not guess; `seeds` what the
         run's randomness comes from; `command` the words of the command line (this process's
-        by default). Where `path` already holds a run, `existing` decides: "error"
-        refuses; "resume" continues it, provided the configuration is the same; "overwrite"
-        removes what a run writes, and nothing else, and begins anew. A directory that holds
-        other things is never touched. One process at a time owns a run directory: a second one
-        is refused, until the first has ended, marked its run complete or dropped the `RunDir`.
+        by default). Where `path` already holds a run, `existing` decides: "error" refuses;
+        "resume" continues it, provided the configuration is the same, but for the numbers named
+        by `growing`, which may be larger than they were; "overwrite" removes what a run writes,
+        and nothing else, and begins anew. A directory that holds other things is never touched.
+        One process at a time owns a run directory: a second one is refused, until the first has
+        ended, marked its run complete or dropped the `RunDir`.
         """
         if existing not in EXISTING:
             raise unknown("way to treat an existing run", existing, EXISTING)
@@ -100,7 +107,7 @@ class RunDir:
         source = provenance(seeds, command)
         make_directory(run.path)
         run = cls(run.path, lock_directory(run.path))
-        if not run._file("config.json").exists():
+        if not run.file("config.json").exists():
             if not all(_leftover(entry.name) for entry in run.path.iterdir()):
                 raise InputError(f"{path} is not empty and holds no run: choose another directory")
         elif existing == "error":
@@ -108,7 +115,7 @@ class RunDir:
                 f"{path} already holds a run: resume it, overwrite it, or choose another directory"
             )
         elif existing == "resume":
-            run._check_same_config(json.loads(wanted))
+            run._take_up(wanted, growing)
             discard_temporaries(run.path)
             run._note_resumption(source)
             return run
@@ -125,7 +132,7 @@ class RunDir:
         run = cls(Path(path))
         if not run.path.is_dir():
             raise InputError(f"{path}: there is no such run directory")
-        if not run._file("config.json").is_file():
+        if not run.file("config.json").is_file():
             raise InputError(f"{path} is not a run directory: it has no config.json")
         return run
 
@@ -144,15 +151,15 @@ class RunDir:
 
     def write_figure(self, name: str, png: bytes, svg: bytes) -> Path:
         """Store a rendered figure in both forms; `plots.save_figure` renders it."""
-        folder = self.path / "figures"
-        atomic_write(folder / f"{_checked_name('figure', name)}.svg", svg)
-        return atomic_write(folder / f"{name}.png", png)
+        self._write(f"figures/{_checked_name('figure', name)}.svg", svg)
+        return self._write(f"figures/{name}.png", png)
 
     def mark_complete(self) -> Path:
         """Say that the run is finished: the last thing it writes."""
         present = sorted(p.name for p in self.path.iterdir() if p.is_file() and p.name[0] != ".")
         files = [name for name in present if name != "complete.json"]
-        path = self._write("complete.json", json_bytes({"files": files, "figures": self.figures}))
+        content = {"files": files, "figures": self.figures, "config": self._config_digest()}
+        path = self._write("complete.json", json_bytes(content))
         if self.lock is not None:
             self.lock.release()
         return path
@@ -161,8 +168,11 @@ class RunDir:
 
     @property
     def complete(self) -> bool:
-        """Whether the run is finished."""
-        return self._file("complete.json").is_file()
+        """Whether the run is finished, with the configuration that is there."""
+        if not self.file("complete.json").is_file():
+            return False
+        said = read_json_object(self.file("complete.json")).get("config")
+        return said is None or said == self._config_digest()  # 0.1.0 did not say
 
     @property
     def tables(self) -> list[str]:
@@ -173,7 +183,7 @@ class RunDir:
         return sorted(p.stem for p in (self.path / "figures").glob("*.png"))
 
     def read_config(self) -> dict[str, Any]:
-        return read_json_object(self._file("config.json"))
+        return read_json_object(self.file("config.json"))
 
     @property
     def kind(self) -> str:
@@ -186,10 +196,10 @@ class RunDir:
         return str(kind)
 
     def read_provenance(self) -> dict[str, Any]:
-        return read_json_object(self._file("provenance.json"))
+        return read_json_object(self.file("provenance.json"))
 
     def read_summary(self) -> Any:
-        return read_json(self._file("summary.json"))
+        return read_json(self.file("summary.json"))
 
     def read_table(self, name: str = "results") -> polars.DataFrame:
         """A table that `write_table` stored, verified against its checksum."""
@@ -198,18 +208,38 @@ class RunDir:
             raise unknown(f"table in {self.path}", name, self.tables)
         return tables.decode(read_bytes(path), path)
 
+    def file(self, name: str) -> Path:
+        """Where a file of the run lies; a link that leads out of the run is refused."""
+        return inside(self.path, name)
+
+    def reopen(self) -> None:
+        """Say that the run is not finished, before anything of it changes."""
+        try:
+            for name in ("complete.json", "summary.json"):
+                (self.path / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise RunError(f"cannot change {self.path}: {error.strerror or error}") from error
+
     # --- within --------------------------------------------------------------------------
 
-    def _check_same_config(self, wanted: dict[str, Any]) -> None:
-        stored = self.read_config()
+    def _config_digest(self) -> str:
+        return hashlib.sha256(read_bytes(self.file("config.json"))).hexdigest()
+
+    def _take_up(self, config: bytes, growing: Sequence[str]) -> None:
+        stored, wanted = self.read_config(), json.loads(config)
         if "kind" not in stored:
             raise InputError(f"{self.path} cannot be resumed: {self._without_kind()}")
-        changed = sorted(_differences(stored, wanted, ""))
+        larger = [name for name in growing if _is_larger(wanted.get(name), stored.get(name))]
+        same = {**wanted, **{name: stored[name] for name in larger}}
+        changed = sorted(_differences(stored, same, ""))
         if changed:
             raise InputError(
                 f"{self.path} cannot be resumed with another configuration: "
                 f"{'; '.join(changed[:5])}{' ...' if len(changed) > 5 else ''}"
             )
+        if larger:
+            self.reopen()
+            self._write("config.json", config)
 
     def _without_kind(self) -> str:
         """Why a directory has no kind: those of 0.1.0 had none, but for trainings."""
@@ -222,7 +252,7 @@ class RunDir:
 
     def _note_resumption(self, source: dict[str, Any]) -> None:
         """Other versions or another command than before are part of the provenance."""
-        if not self._file("provenance.json").exists():  # killed between its first two files
+        if not self.file("provenance.json").exists():  # killed between its first two files
             self._write("provenance.json", json_bytes(source))
             return
         stored = self.read_provenance()
@@ -237,23 +267,23 @@ class RunDir:
         cut short still leaves a run directory that can be overwritten."""
         try:
             for name in FILES:
-                self._file(name).unlink(missing_ok=True)
-            for table in self.path.glob("*.parquet"):
-                table.unlink()
+                (self.path / name).unlink(missing_ok=True)
+            for table in self.tables:
+                if MARK in read_bytes(self._table(table)):  # another's own is not ours to remove
+                    self._table(table).unlink()
             for name in FOLDERS:
-                if (self.path / name).is_dir():
+                if (self.path / name).is_symlink():
+                    (self.path / name).unlink()
+                elif (self.path / name).is_dir():
                     shutil.rmtree(self.path / name)
         except OSError as error:
             raise RunError(f"cannot overwrite {self.path}: {error}") from error
 
-    def _file(self, name: str) -> Path:
-        return self.path / name
-
     def _table(self, name: str) -> Path:
-        return self.path / f"{_checked_name('table', name)}.parquet"
+        return self.file(f"{_checked_name('table', name)}.parquet")
 
     def _write(self, name: str, data: bytes) -> Path:
-        return atomic_write(self._file(name), data)
+        return atomic_write(self.file(name), data)
 
 
 def config_bytes(config: Any, kind: str) -> bytes:
@@ -275,6 +305,11 @@ def _checked_name(kind: str, name: str) -> str:
 def _leftover(name: str) -> bool:
     """Of a run that was killed before it had a configuration, or a lock about to be used."""
     return name == ".lock" or (name.startswith(".") and name.endswith(TEMPORARY))
+
+
+def _is_larger(new: Any, old: Any) -> bool:
+    numbers = all(isinstance(n, int) and not isinstance(n, bool) for n in (new, old))
+    return numbers and new > old
 
 
 def _differences(stored: Any, wanted: Any, where: str) -> Iterable[str]:

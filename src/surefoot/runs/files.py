@@ -1,4 +1,4 @@
-"""The one way surefoot puts bytes on disk, and the one JSON dialect it writes and reads."""
+"""The one way surefoot puts bytes on disk and reads them, and the one JSON dialect it uses."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import json
 import math
 import os
 import secrets
+import stat
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path, PurePath
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import tomli_w
@@ -25,6 +26,8 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 TEMPORARY = ".tmp"
+LARGEST = 2**32  # bytes of a file that is read at once
+LARGEST_JSON = 2**28
 Buffer = bytes | memoryview
 
 
@@ -180,16 +183,43 @@ def _owner(inode: int) -> str:
     return "another process"
 
 
-def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file, or an `InputError` that names it."""
+def inside(directory: str | os.PathLike[str], name: str) -> Path:
+    """A file of a directory, and of nothing else: a link that leads out of it is refused.
+
+    A run may come from somebody else: what is read would be shown, what is written would go there.
+    """
+    path, home = Path(directory) / name, os.path.realpath(directory)
+    if os.path.commonpath((home, os.path.realpath(path))) != home:
+        raise InputError(f"{path}: is a link that leads out of {directory}")
+    return path
+
+
+@contextlib.contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file for reading, or an `InputError` that names it; a pipe or a device is not read."""
     try:
-        return Path(path).read_bytes()
+        with open(path, "rb", opener=_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise InputError(f"{path}: is not a file")
+            yield file
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (MemoryError, OverflowError):
-        raise InputError(f"{path}: is too large to be read") from None
+    except (ValueError, MemoryError, OverflowError) as error:  # a name with a zero byte in it
+        raise InputError(f"{path}: cannot be read: {error}") from None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # opening a pipe would block
+
+
+def read_bytes(path: str | os.PathLike[str], most: int = LARGEST) -> bytes:
+    """The content of a file of at most `most` bytes."""
+    with opened(path) as file:
+        if os.fstat(file.fileno()).st_size > most:
+            raise InputError(f"{path}: is larger than {most / 2**20:,.0f} MB")
+        return file.read()
 
 
 def plain(value: Any, *, types: bool = False, where: str = "value") -> Any:
@@ -267,12 +297,15 @@ def json_bytes(value: Any, *, where: str = "value") -> bytes:
     """Strict JSON, keys sorted, one trailing newline: equal content makes equal bytes."""
     content = plain(value, where=where)
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return (text + "\n").encode()
+    try:
+        return (text + "\n").encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{where} holds text that is no Unicode ({error})") from None
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
     """Read strict JSON, or say where the file is damaged."""
-    data = read_bytes(path)
+    data = read_bytes(path, LARGEST_JSON)
     try:
         return json.loads(data.decode(), parse_constant=_refuse_constant)
     except RecursionError:

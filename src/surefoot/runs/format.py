@@ -10,7 +10,6 @@ import dataclasses
 import json
 import os
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +21,8 @@ from safetensors.numpy import load
 from surefoot import __version__
 from surefoot.errors import InputError, unknown
 from surefoot.runs.checksum import PLACEHOLDER, stamp, verify
-from surefoot.runs.files import Buffer, atomic_write
+from surefoot.runs.files import Buffer, atomic_write, opened
+from surefoot.runs.tables import End
 
 FORMAT = 1
 LONGEST_HEADER = 16_000_000
@@ -96,29 +96,18 @@ def read_agent(
 
 def _read(path: str | os.PathLike[str]) -> tuple[bytes, dict[str, Any]]:
     """All bytes and our header. The safetensors header is read first and with care: no more
-    is read than it accounts for, and a pipe or a device is not read at all."""
-    try:
-        with open(path, "rb", opener=_without_waiting) as file:
-            about = os.fstat(file.fileno())
-            if not stat.S_ISREG(about.st_mode):
-                raise InputError(f"{path}: is not a file")
-            head = file.read(8)
-            size = int.from_bytes(head, "little") if len(head) == 8 else -1
-            if not 0 < size <= min(about.st_size - 8, LONGEST_HEADER):
-                raise InputError(f"{path}: not a surefoot agent, or cut short")
-            text = file.read(size)
-            header, length = _header(text, path)
-            if about.st_size != 8 + size + length:
-                raise InputError(f"{path}: damaged: cut short, or something was added")
-            return b"".join((head, text, file.read(length))), header
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except (OSError, ValueError, MemoryError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # opening a pipe would block
+    is read than it accounts for."""
+    with opened(path) as file:
+        whole = os.fstat(file.fileno()).st_size
+        head = file.read(8)
+        size = int.from_bytes(head, "little") if len(head) == 8 else -1
+        if not 0 < size <= min(whole - 8, LONGEST_HEADER):
+            raise InputError(f"{path}: not a surefoot agent, or cut short")
+        text = file.read(size)
+        header, length = _header(text, path)
+        if whole != 8 + size + length:
+            raise InputError(f"{path}: damaged: cut short, or something was added")
+        return b"".join((head, text, file.read(length))), header
 
 
 def _header(text: bytes, path: object) -> tuple[dict[str, Any], int]:
@@ -214,14 +203,17 @@ def texts(about: Mapping[str, Any], name: str, path: object) -> list[str]:
     return value
 
 
-def lengths(about: Mapping[str, Any], name: str, path: object) -> dict[str, int] | None:
-    """How long some files were, if there were any."""
+def ends(about: Mapping[str, Any], name: str, path: object) -> dict[str, End] | None:
+    """Where some files ended, if there were any."""
     value = about.get(name)
     if value is None:
         return None
-    if not isinstance(value, dict):
-        raise InputError(f"{path}: {name} = {str(value)[:80]}, it must be a table of lengths")
-    return {key: count(value, key, path) for key in value}
+    if not isinstance(value, dict) or not all(
+        isinstance(end, list) and len(end) == 2 for end in value.values()
+    ):
+        raise InputError(f"{path}: {name} = {str(value)[:80]}, it must say where files ended")
+    counts = {key: dict(zip(End._fields, end, strict=True)) for key, end in value.items()}
+    return {k: End(count(v, "size", path), count(v, "crc", path)) for k, v in counts.items()}
 
 
 # --- trees of arrays ---------------------------------------------------------------------

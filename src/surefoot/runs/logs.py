@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import importlib
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +11,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from surefoot.errors import InputError, RunError, at_least
-from surefoot.runs.files import atomic_write, make_directory
+from surefoot.errors import InputError, SurefootError, at_least
+from surefoot.runs.files import Lock, lock_directory, make_directory
+from surefoot.runs.tables import End, GrowingTable
 
 TABLES = {
     "episodes": ("step", "episode", "return", "length", "loss"),
@@ -53,105 +52,76 @@ class Hook(Protocol):
 
 
 class RunLog:
-    """Tables in a directory, each row on disk when it is written, and hooks for scalars."""
+    """Tables in a directory, which is this process's alone meanwhile, and hooks for scalars."""
 
     def __init__(self, directory: str | Path, hooks: Sequence[Hook] = ()) -> None:
         self.directory, self.hooks = Path(directory), tuple(hooks)
-        self.tables = TABLES  # the columns of each
-        self._files: dict[str, Any] = {}
-        self._touched: set[str] = set()  # tables whose Parquet is no longer up to date
         make_directory(self.directory)
+        self._lock: Lock | None = lock_directory(self.directory)
+        self._tables = {
+            name: GrowingTable(self.directory, name, columns) for name, columns in TABLES.items()
+        }
+
+    def begin(self, step: int, ends: Mapping[str, End] | None, columns: Sequence[str]) -> None:
+        """Go on with the log of a run that has done `step` steps.
+
+        `columns` are those of `episodes`; `ends` is where the tables ended at the checkpoint that
+        the run was resumed from. What came after is forgotten, so that it is written once.
+        """
+        self._tables["episodes"].columns = tuple(columns)
+        found = any(table.path.exists() for table in self._tables.values())
+        if ends is not None and found:  # else the run goes on in another directory
+            for go in (GrowingTable.check, GrowingTable.rewind):  # none is cut before all fit
+                for name, table in self._tables.items():
+                    go(table, ends.get(name, End()))
+        for table in self._tables.values():
+            if table.last_step() > step:
+                raise InputError(
+                    f"{table.path} goes on to step {table.last_step()}, this run has done {step}: "
+                    "it is another run's; choose another directory"
+                )
 
     def episode(self, episode: Finished, row: tuple[Any, ...] | None = None) -> None:
         """A finished episode; `row` is its line where the table has other columns."""
-        self._rows("episodes", [tuple(episode) if row is None else row])
+        self._tables["episodes"].add([tuple(episode) if row is None else row])
         for name, value in (("return", episode.total), ("length", episode.length)):
             self._scalar(f"episode/{name}", float(value), episode.step)
         if np.isfinite(episode.loss):  # a table has none
             self._scalar("train/loss", episode.loss, episode.step)
 
     def evaluation(self, step: int, returns: np.ndarray) -> None:
-        self._rows("evaluations", [(step, i, float(r)) for i, r in enumerate(returns)])
+        self._tables["evaluations"].add((step, i, float(r)) for i, r in enumerate(returns))
         self._scalar("evaluation/return", float(np.mean(returns)), step)
 
     def distribution(self, step: int, z: np.ndarray) -> None:
         """Particles `z[states, A, N]` of the watched states."""
-        rows = [(step, *place, float(value)) for place, value in np.ndenumerate(z)]
-        self._rows("distributions", rows)
+        rows = ((step, *place, float(value)) for place, value in np.ndenumerate(z))
+        self._tables["distributions"].add(rows)
 
-    def lengths(self) -> dict[str, int]:
-        """Bytes of each table so far: a checkpoint's place in the logs."""
-        return {n: f.stat().st_size for n in self.tables if (f := self._path(n)).exists()}
-
-    def rewind(self, lengths: Mapping[str, int]) -> None:
-        """Forget what was written after a checkpoint, so that a resumed run writes it once."""
-        for table in self.tables:
-            path, length = self._path(table), lengths.get(table, 0)
-            if table in self._files:
-                self._files.pop(table).close()
-            if not path.exists() or path.stat().st_size == length:
-                continue
-            if path.stat().st_size < length:
-                raise InputError(
-                    f"{path} is shorter than at the checkpoint: it is another run's, or was cut"
-                )
-            with path.open("r+b") as file:
-                file.truncate(length)
-            self._touched.add(table)
+    def ends(self) -> dict[str, End]:
+        """Where each table ends: a checkpoint's place in the logs."""
+        return {name: table.end for name, table in self._tables.items() if table.end.size}
 
     def sync(self) -> None:
         """See that a power cut after the checkpoint takes no line from before it."""
-        for file in list(self._files.values()):
-            with contextlib.suppress(ValueError):  # closed meanwhile, which is as good
-                os.fsync(file.fileno())
+        for table in self._tables.values():
+            table.sync()
 
     def close(self) -> None:
-        """Close the files, and write each table as Parquet too if polars is installed."""
-        for file in self._files.values():
-            file.close()
-        for name in sorted(self._touched):
-            self._parquet(name)
-        self._files.clear()
-        self._touched.clear()
+        """Make a Parquet file of each table, if polars is installed."""
+        for table in self._tables.values():
+            table.close()
         for hook in self.hooks:
             hook.close()
+        self._lock = None
 
     def __enter__(self) -> RunLog:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _rows(self, table: str, rows: list[tuple[Any, ...]]) -> None:
-        try:
-            if table not in self._files:
-                path = self._path(table)
-                new = not path.exists() or path.stat().st_size == 0
-                self._files[table] = path.open("a", newline="", encoding="utf-8")
-                if new:
-                    csv.writer(self._files[table]).writerow(self.tables[table])
-            self._touched.add(table)
-            csv.writer(self._files[table]).writerows(rows)
-            self._files[table].flush()
-        except OSError as error:
-            raise RunError(
-                f"cannot write {self.directory}/{table}.csv: {error.strerror}"
-            ) from error
-
-    def _parquet(self, table: str) -> None:
-        try:
-            import polars
-        except ImportError:  # the CSV is there all the same
-            return
-        from surefoot.runs import tables
-
-        path = self._path(table)
-        if path.stat().st_size:
-            frame = polars.read_csv(path)
-            atomic_write(path.with_suffix(".parquet"), tables.encode(frame, table))
-
-    def _path(self, table: str) -> Path:
-        return self.directory / f"{table}.csv"
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # The first error is the one to tell.
+        with contextlib.suppress(*(() if kind is None else (SurefootError,))):
+            self.close()
 
     def _scalar(self, name: str, value: float, step: int) -> None:
         for hook in self.hooks:

@@ -1,5 +1,7 @@
 """What `learn` does between two stretches of steps: keep, complain, stop when asked.
 
+Ctrl-C and SIGTERM are a request to stop, which `learn` follows after saving.
+
 A run in a Gymnasium environment goes on from where an episode begins, so checkpoints are taken
 there. One that is resumed repeats, bit for bit, what came after.
 """
@@ -7,15 +9,19 @@ there. One that is resumed repeats, bit for bit, what came after.
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
+import threading
 import time
 import warnings
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from surefoot.errors import InputError, Interrupted, SurefootError
 from surefoot.runs.checkpoints import Checkpoints, Kept
-from surefoot.runs.signals import asked, stopping
 
 PATIENCE = 5.0  # seconds a stop waits for the end of an episode
 LONGEST = 0.5  # seconds between two looks; a slow environment gets shorter stretches
@@ -41,14 +47,16 @@ class Pace:
 
 class Session:
     """One call of `learn`. The agent says by `at_boundary` whether its run can be taken up again
-    from where it is."""
+    from where it is; `begin` is called once the checkpoints' directory is ours."""
 
-    def __init__(self, agent: Kept, checkpoints: Checkpoints | None) -> None:
+    def __init__(
+        self, agent: Kept, checkpoints: Checkpoints | None, begin: Callable[[], None]
+    ) -> None:
         if checkpoints is not None and not isinstance(checkpoints, Checkpoints):
             raise InputError(
                 f"checkpoints is a {type(checkpoints).__name__}: pass Checkpoints(...)"
             )
-        self.agent, self.checkpoints = agent, checkpoints
+        self.agent, self.checkpoints, self._begin = agent, checkpoints, begin
         self._stack = ExitStack()
         self._asked_at: float | None = None
         self._warned = False
@@ -56,9 +64,12 @@ class Session:
 
     def __enter__(self) -> Session:
         keeper, self._began = self.checkpoints, self.agent.num_timesteps
-        if keeper is not None:
+        if keeper is None:
+            self._begin()
+        else:
             keeper.open(self.agent.num_timesteps)
             try:
+                self._begin()  # not before: what is there may be another process's
                 # A run that is killed before its first checkpoint is due can go on too, and
                 # its logs know where they began.
                 if self.agent.at_boundary:
@@ -150,3 +161,67 @@ class Session:
     def _lasted(self) -> int:
         """Steps of the episode under way."""
         return self.agent.num_timesteps - self._began
+
+
+# --- signals -----------------------------------------------------------------------------
+
+WORDS = b"\nsurefoot: stopping after this stretch of steps; Ctrl-C again stops at once\n"
+
+
+class Stop:
+    """Whether someone asked to stop, and by which signal."""
+
+    def __init__(self) -> None:
+        self.asked: str | None = None
+        self.met = False  # whether `learn` has ended for it
+
+    def __call__(self, number: int, frame: Any) -> None:
+        if self.asked is not None and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        if self.asked is None:
+            self.asked = signal.Signals(number).name
+            os.write(2, WORDS)  # not print: a handler may run in the middle of another print
+
+
+_STOP: Stop | None = None
+
+
+@contextmanager
+def stopping() -> Iterator[Stop]:
+    """Within the block, Ctrl-C and SIGTERM end `learn` at its next look at the clock.
+
+    If checkpoints are being kept one is saved, then `Interrupted` says how to resume. A second
+    Ctrl-C does not wait. Signals reach the main thread only; elsewhere the block does nothing.
+    """
+    global _STOP
+    if _STOP is not None or threading.current_thread() is not threading.main_thread():
+        yield _STOP or Stop()
+        return
+    _STOP = stop = Stop()
+    old = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        _STOP = None
+        for number, handler in old.items():
+            signal.signal(number, handler)
+    if stop.asked is not None and not stop.met:  # it came too late for `learn` to see it
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def resumable(place: object) -> Iterator[None]:
+    """Ctrl-C within the block says how to go on: what is finished is on disk already."""
+    try:
+        yield
+    except Interrupted:
+        raise
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted; what is finished is in {place}; go on with the same command", place
+        ) from None
+
+
+def asked() -> Stop | None:
+    """The wish to stop, if there is one that has not been met yet."""
+    return _STOP if _STOP is not None and _STOP.asked is not None else None

@@ -13,7 +13,6 @@ as if nothing had happened.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import hashlib
 import json
@@ -33,11 +32,12 @@ from surefoot.core.stats import mean_interval
 from surefoot.envs.making import made_env
 from surefoot.errors import InputError, at_least
 from surefoot.runs.checkpoints import Checkpoints
-from surefoot.runs.directory import Existing, RunDir, config_bytes
-from surefoot.runs.files import atomic_write, json_bytes, plain, read_json
+from surefoot.runs.directory import Existing, RunDir
+from surefoot.runs.files import plain
 from surefoot.runs.format import settings
 from surefoot.runs.logs import Hook, RunLog, Watch
-from surefoot.runs.signals import stopping
+from surefoot.runs.session import stopping
+from surefoot.runs.tables import read_csv
 
 AgentKind = Literal["neural", "tabular"]
 AGAIN = "the same command"
@@ -55,6 +55,8 @@ class Training:
     seed: int = 0
     compiled: bool = False
     env_options: Mapping[str, Any] = field(default_factory=dict)
+    wrapper: tuple[str, ...] = ()
+    """Wrappers around it, each as `module:Name`, the first innermost."""
     eval_every: int | None = None
     eval_episodes: int = 10
     watch: tuple[Any, ...] = ()
@@ -85,6 +87,8 @@ class Training:
         """Flat, as the options of the command line are."""
         own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         del own["config"]
+        if not self.wrapper:  # what was trained without has the same key as ever
+            del own["wrapper"]
         return {"agent": self.agent, **own, **settings(self.config)}
 
     @property
@@ -99,10 +103,12 @@ class Training:
         return [*range(every, self.steps, every), self.steps]
 
     def make_env(self) -> Any:
-        return made_env(self.env, **self.env_options)
+        return made_env(self.env, self.wrapper, **self.env_options)
 
     def env_argument(self) -> Any:
-        """The environment's name, which a fault can make anew; or one made with its options."""
+        """The environment's name, or how to make one with its options and wrappers."""
+        if self.wrapper:
+            return self.make_env
         return self.make_env() if self.env_options else self.env
 
     def make_agent(self) -> NeuralAgent | TabularAgent:
@@ -128,37 +134,44 @@ def train(
     the run's directory, what else follows returns and losses, such as `TensorBoard`.
     """
     agent = training.make_agent()  # first: a mistake must not leave a directory behind
-    watched, out = watched_observations(agent, training), Path(out)
-    if existing == "resume":
-        _allow_more_steps(out, training)
+    watched = watched_observations(agent, training)
     with stopping():
         run = RunDir.create(
-            out, training.as_dict(), kind="training", seeds=training.seed, existing=existing
-        )
+            out, training.as_dict(), kind="training", seeds=training.seed, existing=existing,
+            growing=("steps",),
+        )  # fmt: skip
+        saved = run.file("agent.safetensors")  # now: what cannot be is told before hours of work
         if run.complete:
-            return load(run.path / "agent.safetensors", training.env_argument())
-        keeper = Checkpoints(run.path / "checkpoints", training.checkpoint_every, hint=AGAIN)
-        if keeper.latest() is not None:
-            agent = resume(run.path, training.env_argument())
-        left = training.steps - agent.num_timesteps
-        if left > 0:
-            with RunLog(run.path, hooks(run.path)) as book:
-                agent.learn(
-                    left,
-                    log=book,
-                    eval_every=training.eval_every if training.eval_episodes > 0 else None,
-                    eval_episodes=training.eval_episodes,
-                    watch=Watch(_stacked(watched), training.watch_every) if watched else None,
-                    checkpoints=keeper,
-                    on_fault=on_fault,
-                    progress=show,
+            return load(saved, training.env_argument())
+        keeper = Checkpoints(run.file("checkpoints"), training.checkpoint_every, hint=AGAIN)
+        with RunLog(run.path, hooks(run.path)) as book:
+            if keeper.latest() is not None:
+                agent = resume(run.path, training.env_argument())
+            else:  # whatever was logged is of no checkpoint
+                book.begin(0, {}, agent.episode_columns)
+            left = training.steps - agent.num_timesteps
+            if left < 0:
+                raise InputError(
+                    f"{out} has done {agent.num_timesteps} steps, its config.json asks for "
+                    f"{training.steps}: overwrite it, or choose another directory"
                 )
+            agent.learn(  # with nothing left too: the logs are cut back to the checkpoint
+                left,
+                log=book,
+                eval_every=training.eval_every if training.eval_episodes > 0 else None,
+                eval_episodes=training.eval_episodes,
+                watch=Watch(_stacked(watched), training.watch_every) if watched else None,
+                checkpoints=keeper,
+                on_fault=on_fault,
+                progress=show,
+            )
+        agent.save(saved)
         return _finish(run, training, agent)
 
 
 def _finish(run: RunDir, training: Training, agent: Any) -> Any:
-    agent.save(run.path / "agent.safetensors")
-    returns = episode_returns(run.path / "episodes.csv")
+    log = run.file("episodes.csv")
+    returns = read_csv(log)["return"] if log.exists() else np.zeros(0)
     summary: dict[str, Any] = {
         "kind": "training",
         "env": training.env,
@@ -180,14 +193,6 @@ def _finish(run: RunDir, training: Training, agent: Any) -> Any:
     return agent
 
 
-def episode_returns(path: Path) -> np.ndarray:
-    """The column `return` of a log; none if there is no log."""
-    if not path.is_file():
-        return np.zeros(0)
-    with path.open(newline="", encoding="utf-8") as file:
-        return np.array([float(row["return"]) for row in csv.DictReader(file)])
-
-
 def watched_observations(agent: Agent, training: Training) -> list[Any]:
     """What is watched, checked against the environment's observation space."""
     space, out = agent.observation_space, []
@@ -204,19 +209,3 @@ def watched_observations(agent: Agent, training: Training) -> list[Any]:
 def _stacked(watched: list[Any]) -> Any:
     """A batch of observations; those of several parts stay a list."""
     return watched if isinstance(watched[0], tuple | dict) else np.stack(watched)
-
-
-def _allow_more_steps(out: Path, training: Training) -> None:
-    """A run that was begun with fewer steps goes on to the new number."""
-    path = out / "config.json"
-    if not path.is_file():
-        return
-    stored = read_json(path)
-    if not isinstance(stored, dict) or not isinstance(stored.get("steps"), int):
-        return
-    fewer = dataclasses.replace(training, steps=max(1, stored["steps"]))
-    same = config_bytes(fewer.as_dict(), "training") == json_bytes(stored)
-    if stored["steps"] < training.steps and same:
-        for name in ("complete.json", "summary.json"):
-            (out / name).unlink(missing_ok=True)
-        atomic_write(path, config_bytes(training.as_dict(), "training"))

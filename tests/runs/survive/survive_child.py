@@ -59,16 +59,18 @@ def train(name: str, folder: Path, steps: int = STEPS) -> Any:
     return agent
 
 
-def deadly(call: str, number: int) -> None:
-    """The process dies in the `number`-th call: before it, or just after it for `replaced`."""
+def deadly(call: str, which: str) -> None:
+    """The process dies in a call: before it, or just after it for `replaced`. `which` is its
+    number, or the name of the file that is replaced."""
     real, calls = getattr(os, call.removesuffix("d")), [0]
 
     def instead(*args: Any, **options: Any) -> Any:
         calls[0] += 1
-        if calls[0] == number and not call.endswith("d"):
+        now = calls[0] == int(which) if which.isdigit() else Path(args[1]).name == which
+        if now and not call.endswith("d"):
             os.kill(os.getpid(), signal.SIGKILL)
         found = real(*args, **options)
-        if calls[0] == number:
+        if now:
             os.kill(os.getpid(), signal.SIGKILL)
         return found
 
@@ -81,7 +83,7 @@ def main(folder: Path, first: int, words: list[str]) -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     if words:
-        deadly(words[0], int(words[1]))
+        deadly(words[0], words[1])
     print("go", flush=True)
     names = list(kinds())
     for name in names[first:] + names[:first]:

@@ -77,7 +77,7 @@ def test_logs_that_are_too_short_are_another_runs(tmp_path):
     keeper = Checkpoints(tmp_path / "checkpoints", every=50)
     survive_child.kinds()["neural-gymnasium"]().learn(200, log=tmp_path, checkpoints=keeper)
     (tmp_path / "episodes.csv").write_text("step\n")
-    with pytest.raises(InputError, match=r"episodes\.csv is shorter than at the checkpoint"):
+    with pytest.raises(InputError, match=r"episodes\.csv is not what it was at the checkpoint"):
         resume(tmp_path).learn(10, log=tmp_path)
 
 

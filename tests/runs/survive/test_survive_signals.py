@@ -19,7 +19,7 @@ from surefoot.errors import InputError, Interrupted, RunError
 from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.directory import RunDir
 from surefoot.runs.files import lock_directory
-from surefoot.runs.signals import stopping
+from surefoot.runs.session import stopping
 
 
 def ask(number: int):

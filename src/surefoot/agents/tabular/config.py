@@ -92,6 +92,9 @@ class TabularConfig:
 
     def _check_numbers(self) -> None:
         at_least(1, memory=self.memory, particles=self.particles, horizon=self.horizon)
+        for name in ("memory", "particles", "horizon"):  # int32 in compiled programs
+            if getattr(self, name) >= 2**31:
+                raise InputError(f"{name} = {getattr(self, name)}: it must be below 2^31")
         for name in ("step_size", "learning_rate", "kappa"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):

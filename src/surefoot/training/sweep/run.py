@@ -18,6 +18,7 @@ from surefoot.errors import Interrupted, RunError
 from surefoot.runs.directory import RunDir
 from surefoot.runs.files import atomic_write, json_bytes
 from surefoot.runs.progress import Mode, progress
+from surefoot.runs.session import resumable
 from surefoot.training.engines import RETRIES, check_engine
 from surefoot.training.engines.board import CounterPlace, counter
 from surefoot.training.sweep.spec import Setting, Sweep, words
@@ -92,17 +93,17 @@ def run_sweep(
     directory = RunDir.create(
         out, {"sweep": "see sweep.toml"}, kind="sweep", seeds=list(sweep.seeds), existing="resume"
     )
-    atomic_write(directory.path / "sweep.toml", sweep.to_toml().encode())
-    store = ResultStore(directory.path)
-    missing = [t for t in trainings.values() if store.get(t) is None]
-    if keep_failed:
-        missing = [t for t in missing if store.get_failure(t) is None]
-    if missing:
-        (directory.path / "complete.json").unlink(missing_ok=True)
-    where = {"engine": engine, "workers": workers, "address": address, "retries": retries}
-    total = sum(t.steps for t in trainings.values())
-    _run_missing(store, names, missing, total, mode, where)
-    return _finish(directory, store, cells, names, len(missing))
+    with resumable(out):
+        directory.reopen()  # the table that is there may be of another grid
+        atomic_write(directory.file("sweep.toml"), sweep.to_toml().encode())
+        store = ResultStore(directory.path)
+        missing = [t for t in trainings.values() if store.get(t) is None]
+        if keep_failed:
+            missing = [t for t in missing if store.get_failure(t) is None]
+        where = {"engine": engine, "workers": workers, "address": address, "retries": retries}
+        total = sum(t.steps for t in trainings.values())
+        _run_missing(store, names, missing, total, mode, where)
+        return _finish(directory, store, cells, names, len(missing))
 
 
 def _run_missing(
@@ -207,8 +208,8 @@ def _finish(
             line = {"seed": training.seed, "return": value, "key": training.key}
             lines.append({**dict(chosen), **line})
         rows.append(SweepCell(chosen, tuple(records), len(members) - len(records)).row())
-    atomic_write(directory.path / "summary.csv", to_csv(rows))
-    atomic_write(directory.path / "trials.csv", to_csv(lines))
+    atomic_write(directory.file("summary.csv"), to_csv(rows))
+    atomic_write(directory.file("trials.csv"), to_csv(lines))
     comparison, better = compare_cells(values), improvements(values)
     _write_comparison(directory, comparison, values)
     directory.write_summary({"cells": rows, "improvements": better, "failures": failures})
@@ -223,8 +224,8 @@ def _write_comparison(
     """What `surefoot report` shows, and a table that `surefoot compare` reads."""
     if comparison is None:  # of an earlier, larger sweep
         for name in ("comparison.json", "returns.csv"):
-            (directory.path / name).unlink(missing_ok=True)
+            directory.file(name).unlink(missing_ok=True)
         return
-    atomic_write(directory.path / "comparison.json", json_bytes(comparison.to_dict()))
+    atomic_write(directory.file("comparison.json"), json_bytes(comparison.to_dict()))
     seeds = [s for s in next(iter(values.values())) if all(s in own for own in values.values())]
-    write_returns(directory.path / "returns.csv", comparison.returns, ("seed", seeds))
+    write_returns(directory.file("returns.csv"), comparison.returns, ("seed", seeds))

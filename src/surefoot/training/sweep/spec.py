@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import tomllib
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from surefoot.training.train import Training
 Setting = tuple[tuple[str, Any], ...]
 CONFIGS: dict[str, type[Any]] = {"neural": NeuralConfig, "tabular": TabularConfig}
 ENV = "env."  # settings with this prefix are arguments of the environment
+MOST_TRAININGS = 1_000_000
 OWN = ("agent", "env", "steps", "evaluations", "eval_episodes", "compiled")
 """Settings of a training; `evaluations` are evenly spaced, the last one is at the end."""
 COUNTS = dict.fromkeys(("steps", "evaluations", "eval_episodes"), int)
@@ -45,8 +47,15 @@ class Sweep:
         for name, values in self.grid.items():
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
                 raise InputError(f"grid {name} = {values!r}: it must be a list of values")
-            if any(value in values[:i] for i, value in enumerate(values)):
+            if len(set(map(_hashable, values))) < len(values):
                 raise InputError(f"grid {name} = {list(values)}: a value occurs twice")
+
+        trainings = math.prod(map(len, self.grid.values())) * len(self.seeds)
+        if trainings > MOST_TRAININGS:
+            raise InputError(
+                f"a sweep of {trainings:,} trainings: it may have {MOST_TRAININGS:,}; make "
+                "several of it"
+            )
 
     def cells(self) -> Iterator[tuple[Setting, list[Training]]]:
         """The grid's combinations with their trainings; seeds within, for fewer compilations."""
@@ -60,6 +69,10 @@ class Sweep:
 
     def as_table(self) -> dict[str, Any]:
         return {"seeds": list(self.seeds), "base": dict(self.base), "grid": dict(self.grid)}
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
 
 
 def make_training(settings: Mapping[str, Any], seed: int) -> Training:
@@ -156,7 +169,11 @@ def parse_seeds(wanted: Any) -> tuple[int, ...]:
     try:
         first, colon, end = str(wanted).partition(":")
         if colon:
-            return tuple(range(int(first or 0), int(end)))
+            seeds = range(int(first or 0), int(end))
+            at_least(0, seeds=seeds.stop)
+            if seeds.stop - seeds.start > MOST_TRAININGS:
+                raise InputError(f"seeds = {wanted!r}: at most {MOST_TRAININGS:,}")
+            return tuple(seeds)
         return tuple(int(part) for part in str(wanted).split(","))
     except ValueError:
         raise InputError(f"seeds = {wanted!r}: use 0:5, 0,3,7 or one number") from None

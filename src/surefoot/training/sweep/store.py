@@ -17,6 +17,7 @@ from surefoot.runs.checksum import PLACEHOLDER, stamp, verify
 from surefoot.runs.files import (
     atomic_write,
     discard_temporaries,
+    inside,
     json_bytes,
     make_directory,
     plain,
@@ -33,8 +34,7 @@ class ResultStore:
     """By the key of a training: a second result of the same training finds its place taken."""
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
-        self.results = Path(directory) / "results"
-        self.failed = Path(directory) / "failed"
+        self.results, self.failed = inside(directory, "results"), inside(directory, "failed")
         for folder in (self.results, self.failed):
             make_directory(folder)
             discard_temporaries(folder)
@@ -50,7 +50,7 @@ class ResultStore:
     def get(self, training: Training) -> Record | None:
         """The stored result; a damaged file is put aside and counts as none."""
         path = self._file(training)
-        if not path.is_file():
+        if not path.is_file() or path.is_symlink():
             return None
         try:
             data = read_bytes(path)

@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 from rich.table import Table
+from rich.text import Text
 
 from surefoot.comparison import Comparison, compare
 from surefoot.comparison.words import MANY
 from surefoot.core.particles import cvar
 from surefoot.core.stats import FEW, bootstrap_interval, improvement
+from surefoot.errors import visible
 from surefoot.training.sweep.spec import Setting, words
 
 ALPHA = 0.25
@@ -135,7 +137,8 @@ def to_table(rows: Sequence[dict[str, Any]], title: str) -> Table:
     best = max((row["mean"] for row in rows if row["mean"] is not None), default=None)
     for row in rows:
         count = str(row["seeds"]) + (f" ({row['failed']} failed)" if row["failed"] else "")
-        cells = [str(row[name]) for name in names]
+        # Text and not str: brackets are no markup.
+        cells: list[str | Text] = [Text(visible(row[name])) for name in names]
         cells += [count, _interval(row), _number(row[f"cvar_{ALPHA:g}"])]
         cells += [_number(row["training_return"])]
         table.add_row(*cells, style="bold" if row["mean"] == best is not None else "")

@@ -1,0 +1,474 @@
+"""What a careless or hostile user types, passes and leaves in folders: one line, or the answer."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from fractions import Fraction
+from math import lcm
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny import TABLE_WORDS
+
+import surefoot as sf
+from surefoot.cli import main
+from surefoot.core import stats
+from surefoot.errors import Interrupted, markdown_text, visible
+from surefoot.report import report
+from surefoot.runs import tables
+from surefoot.training.sweep import Sweep, run_sweep
+
+CLIFF = "surefoot/RiskyCliff-v0"
+
+
+def one_line(capsys, words: list[str], code: int = 2) -> str:
+    """What is said of a mistake: one line, and the code for it."""
+    capsys.readouterr()
+    assert main(words) == code
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("surefoot: ")]
+    assert len(told) == 1
+    return told[0]
+
+
+# --- what is typed ---------------------------------------------------------------------------
+
+MODULES = {
+    "gone_exit": "import sys; sys.exit('go away')",
+    "gone_raise": "class Own(BaseException): pass\nraise Own('no')",
+    "gone_syntax": "def (",
+    "gone_import": "import surefoot_no_such_module",
+}
+
+
+@pytest.mark.parametrize("name", [*MODULES, "surefoot_nowhere", "", "..", "a b", "x:y", "a\0b"])
+def test_an_environment_whose_import_fails(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    if name in MODULES:
+        (tmp_path / f"{name}.py").write_text(MODULES[name])
+    told = one_line(capsys, ["train", f"{name}:X-v0", "--out", "run"])
+    assert "environment" in told
+    assert "\0" not in told
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((CLIFF, "--steps", "9" * 200), "steps is about 2^665: it must be below 2^53"),
+        ((CLIFF, "--seed", "9" * 30), "seed is about 2^100"),
+        ((CLIFF, "--memory", "9" * 30), "memory is about 2^100"),
+        ((CLIFF, "--particles", str(10**12)), "particles = 1000000000000: it must be below 2^31"),
+        ((CLIFF, "--particles", str(10**9)), "a table of 48 states x 4 actions would take"),
+        ((CLIFF, "--horizon", str(2**31)), "horizon = 2147483648: it must be below 2^31"),
+        (("CartPole-v1", "--replay-size", str(10**15)), "the network with its replay would take"),
+        (("CartPole-v1", "--hidden", str(10**14)), "the network with its replay would take"),
+        (
+            (CLIFF, "--env-option", "rows=2000", "--env-option", "columns=20000"),
+            "a cliff of 2,000 x 20,000 cells: it may have 1,000,000",
+        ),
+    ],
+)
+def test_sizes_are_looked_at_before_anything_is_made(words, told, tmp_path, capsys):
+    assert told in one_line(capsys, ["train", *words, "--out", str(tmp_path / "run")])
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_hundred_thousand_layers_and_a_sweep_of_millions():
+    with pytest.raises(sf.InputError, match="hidden has 100,000 layers: at most 100"):
+        sf.NeuralConfig(hidden=(8,) * 100_000)
+    base = {"env": CLIFF, "steps": 10}
+    with pytest.raises(sf.InputError, match="a sweep of 200,000,000 trainings"):
+        Sweep(base, {"memory": range(1, 2001), "particles": range(1, 20_001)})
+    with pytest.raises(sf.InputError, match="a value occurs twice"):
+        Sweep(base, {"hidden": [[8], [16], [8]]})
+    from surefoot.training.sweep.spec import parse_seeds
+
+    with pytest.raises(sf.InputError, match="at most 1,000,000"):
+        parse_seeds("0:100000000000")
+
+
+def test_a_small_file_that_unpacks_to_gigabytes(tmp_path, capsys, monkeypatch):
+    polars = pytest.importorskip("polars")
+    monkeypatch.setattr(tables, "MOST_CELLS", 1_000_000)
+    path = tmp_path / "bomb.parquet"
+    polars.DataFrame({"a": polars.repeat(1.0, 2_000_000, eager=True)}).write_parquet(path)
+    assert path.stat().st_size < 50_000
+    read = []
+    monkeypatch.setattr(polars, "read_parquet", lambda *a, **k: read.append(a))
+    for command in ("compare", "report"):
+        told = one_line(capsys, [command, str(path)])
+        assert "has 2,000,000 rows of 1 columns: more than 1,000,000 cells are not read" in told
+    assert not read
+
+
+# --- what is shown ---------------------------------------------------------------------------
+
+NASTY = "\x1b[31mred\u202e|[x](y)<b>*_`\ud800\r"
+
+
+def test_text_of_files_is_shown_and_not_obeyed(tmp_path, capsys):
+    assert visible(NASTY) == r"\x1b[31mred\u202e|[x](y)<b>*_`\ud800\r"
+    assert visible("Zürich, 東京 ok") == "Zürich, 東京 ok"
+    assert markdown_text("a|b\n<i>*x*_y_`z` [l](u) [0.9, 1]") == (
+        r"a\|b \<i>\*x\*\_y\_\`z\` [l]\(u) [0.9, 1]"
+    )
+    name = "\x1b[31mred[/bold]|[x](y)<b>"
+    path = tmp_path / "a.csv"
+    path.write_text(f"{name},b\n1,2\n3,5\n4,4\n")
+    assert main(["compare", str(path), "--out", str(tmp_path / "out")]) == 0
+    shown = capsys.readouterr()
+    written = (tmp_path / "out" / "comparison.md").read_text()
+    for text in (shown.out, shown.err, written):
+        assert "\x1b" not in text
+    assert r"\\x1b[31mred[/bold]\|[x]\(y)\<b>" in written
+    told = one_line(capsys, ["compare", str(tmp_path / "no\x1b[31m.csv")])
+    assert r"no\x1b[31m.csv: there is no such file" in told
+    one_line(capsys, ["compare", "\ud800.csv"])
+
+
+def test_claims_of_a_file_are_shown_and_not_obeyed():
+    from rich.console import Console
+
+    from surefoot.paper.claims import Claim, to_markdown, to_table
+
+    claim = Claim("a", NASTY, "[red]x[/blue]", "y", "reproduced")
+    assert "\x1b" not in to_markdown([claim])
+    out = io.StringIO()
+    Console(file=out, width=200).print(to_table([claim]))
+    assert r"\x1b[31mred" in out.getvalue()
+    assert "[red]x[/blue]" in out.getvalue()
+
+
+def test_one_bad_run_does_not_take_the_page_of_a_folder_with_it(tmp_path):
+    configs = [
+        '{"kind": "\\ud800"}',
+        '{"kind": "training", "env": "\\ud800\\u001b", "watch": ["\\udfff"]}',
+        "[]", '{"kind": 3}', '{"kind": "sweep"}', '{"kind": "comparison"}',
+        '{"kind": "risky-cliff", "trials": "x"}', "x", '{"kind": "training"}',
+    ]  # fmt: skip
+    for i, config in enumerate(configs):
+        run = tmp_path / f"run{i}"
+        run.mkdir()
+        (run / "config.json").write_text(config)
+        for name in ("summary.json", "claims.json", "comparison.json"):
+            (run / name).write_text('{"evaluation_return": "\\ud800", "claims": 3, "format": 1}')
+        (run / "episodes.csv").write_text("step,return\n1e400,1e308\n2,-1e308\n")
+        (run / "distributions.csv").write_text("step,state,action,particle,value\n1,1e18,nan,0,1\n")
+        os.mkfifo(run / "trials.csv")
+    page = report(tmp_path).read_text()
+    assert all(f"run{i}" in page for i in range(len(configs)))
+
+
+# --- what is passed --------------------------------------------------------------------------
+
+GOOD = np.array([1.0, 2.0, 3.0])
+WRONG = {
+    "text": np.array(["1", "2", "3"]),
+    "bytes": np.array([b"1", b"2", b"3"]),
+    "objects": np.array([1, 2, 3], object),
+    "dates": np.array([1, 2, 3], "M8[D]"),
+    "spans": np.array([1, 2, 3], "m8[D]"),
+    "complex": np.array([1, 2, 3j]),
+    "masked": np.ma.array(GOOD, mask=[False, True, False]),
+    "nan": np.array([1.0, np.nan, 3.0]),
+    "infinite": np.array([1.0, -np.inf, 3.0]),
+    "none": np.zeros(0),
+    "too wide": np.array([2**60 + 1, 2, 3]),
+    "a scalar": np.float64(1.0),
+}
+CALLS = {
+    "ssd over": lambda x: sf.ssd_dominates(x, GOOD),
+    "ssd under": lambda x: sf.ssd_dominates(GOOD, x),
+    "fsd": lambda x: sf.fsd_dominates(x, GOOD),
+    "violation": lambda x: sf.violation(x, GOOD),
+    "almost": lambda x: sf.almost_ssd_ratio(GOOD, x),
+    "matrix": lambda x: sf.dominance_matrix(np.ma.stack([x, x]) if is_masked(x) else stacked(x)),
+    "set": lambda x: sf.dominant_set(np.ma.stack([x, x]) if is_masked(x) else stacked(x)),
+    "quantile": lambda x: sf.quantile(x, 0.5),
+    "cumulative": lambda x: sf.cumulative_quantile(x, 0.5),
+    "cdf": lambda x: sf.cumulative_cdf(x, 1.0),
+    "cvar": lambda x: sf.cvar(x, 0.5),
+    "wasserstein": lambda x: sf.wasserstein(x, GOOD),
+    "weights": lambda x: sf.ssd_dominates(GOOD, GOOD, x_weights=x),
+    "compare": lambda x: sf.compare({"a": x, "b": GOOD}),
+}
+
+
+def is_masked(x) -> bool:
+    return isinstance(x, np.ma.MaskedArray)
+
+
+def stacked(x):
+    return np.stack([x, x])
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_what_is_no_sample_is_refused_everywhere(kind):
+    wrong = WRONG[kind]
+    for name, call in CALLS.items():
+        if kind == "too wide" and name == "compare":  # statistics of doubles, as all of them are
+            continue
+        with pytest.raises(sf.InputError):
+            call(wrong)
+    if kind not in ("nan", "infinite", "none", "too wide", "a scalar"):
+        pair = np.ma.stack([wrong, wrong]) if is_masked(wrong) else stacked(wrong)
+        for policy in (sf.Greedy(), sf.SSD(0.0)):
+            with pytest.raises(sf.InputError):
+                policy.decide(pair, 0)
+        with pytest.raises(sf.InputError):
+            stats.mean_interval(wrong)
+
+
+# --- fuzzing against exact arithmetic --------------------------------------------------------
+
+ROWS = 4_000
+SHAPES = ((7, 7), (4, 6), (1, 12))
+SCALES = (1.0, 0.1, 2.0**-1000, 2.0**900, 3e-5)
+SPREADS = (1, 3, 50)  # few values: ties and equal sums are common
+
+
+def exact(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Both samples as whole numbers on a common grid, ascending, and the gaps of their sums."""
+    size = lcm(x.shape[-1], y.shape[-1])
+    a, b = (np.repeat(np.sort(z), size // z.shape[-1], axis=-1) for z in (x, y))
+    return a, b, np.cumsum(b - a, axis=-1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spread", SPREADS)
+def test_180_000_samples_against_whole_numbers(spread):
+    """60,000 pairs for each spread; each through every function. The oracle adds integers."""
+    rng = np.random.default_rng(spread)
+    for (n, m), scale in ((s, c) for s in SHAPES for c in SCALES):
+        whole_x = rng.integers(-spread, spread + 1, (ROWS, n))
+        whole_y = rng.integers(-spread, spread + 1, (ROWS, m))
+        x, y = whole_x * scale, whole_y * scale
+        a, b, gaps = exact(whole_x, whole_y)
+        size = a.shape[-1]
+        second = gaps.max(axis=-1) <= 0
+        power = scale == 2.0 ** np.round(np.log2(scale))  # then all sums are exact
+        if power:
+            np.testing.assert_array_equal(sf.ssd_dominates(x, y), second)
+            np.testing.assert_array_equal(sf.fsd_dominates(x, y), (a >= b).all(axis=-1))
+            np.testing.assert_array_equal(sf.violation(x, y) == 0, second)
+            np.testing.assert_array_equal(sf.almost_ssd_ratio(x, y) == 0, second)
+        close = {"rtol": 1e-12, "atol": 1e-12 * scale * spread}
+        short = np.maximum(gaps.max(axis=-1), 0) / size * scale
+        np.testing.assert_allclose(sf.violation(x, y), short, **close)
+        distance = np.abs(a - b).mean(axis=-1) * scale
+        np.testing.assert_allclose(sf.wasserstein(x, y), distance, **close)
+        k = int(rng.integers(1, n + 1))
+        lowest = np.sort(whole_x)[:, :k].sum(axis=-1)
+        np.testing.assert_allclose(sf.cvar(x, k / n), lowest / k * scale, **close)
+        np.testing.assert_allclose(sf.cumulative_quantile(x, k / n), lowest / n * scale, **close)
+        middle = np.sort(whole_x)[:, k - 1] * scale
+        np.testing.assert_array_equal(sf.quantile(x, (k - 0.5) / n), middle)
+        at = int(rng.integers(-spread, spread + 1))
+        below = np.maximum(at - whole_x, 0).sum(axis=-1) / n * scale
+        np.testing.assert_allclose(sf.cumulative_cdf(x, at * scale), below, **close)
+        if n == m and power:
+            both = np.stack([x, y], axis=1)
+            reverse = exact(whole_y, whole_x)[2].max(axis=-1) <= 0
+            matrix = sf.dominance_matrix(both)
+            np.testing.assert_array_equal(matrix[:, 0, 1], second)
+            np.testing.assert_array_equal(matrix[:, 1, 0], reverse)
+
+
+@pytest.mark.slow
+def test_20_000_decisions_against_fractions():
+    """Every policy at a scale where doubles round: the oracle has fractions."""
+    import jax
+
+    rng = np.random.default_rng(5)
+    z = rng.integers(-4, 5, (20_000, 3, 4)) * 0.1
+    keys = jax.random.split(jax.random.key(0), len(z))
+    with jax.enable_x64(True):
+        means = jax.jit(jax.vmap(sf.Greedy().decide))(z, keys).action
+        sure = jax.jit(jax.vmap(sf.SSD(0.0).decide))(z, keys).action
+    tables_of = {value: Fraction(float(value)) for value in np.unique(z)}
+    for row, greedy, ssd in zip(z, np.asarray(means), np.asarray(sure), strict=True):
+        curves = []
+        for action in row:
+            total, sums = Fraction(0), []
+            for value in np.sort(action):
+                total += tables_of[value]
+                sums.append(total)
+            curves.append(sums)
+        assert curves[greedy][-1] == max(c[-1] for c in curves)
+        over = [all(all(p >= q for p, q in zip(c, d, strict=True)) for d in curves) for c in curves]
+        assert over[ssd] or not any(over)
+
+
+# --- folders, disks, processes ---------------------------------------------------------------
+
+SMALL = ["train", "Taxi-v4", "--steps", "120", "--checkpoint-every", "50", *TABLE_WORDS,
+         "--eval-every", "60", "--eval-episodes", "1", "--watch", "start",
+         "--watch-every", "60"]  # fmt: skip
+OWN = ["agent.safetensors", "complete.json", "config.json", "distributions.csv",
+       "distributions.parquet", "episodes.csv", "episodes.parquet", "evaluations.csv",
+       "evaluations.parquet", "summary.json"]  # fmt: skip
+
+
+def own_files(run: Path) -> dict[str, bytes]:
+    return {name: (run / name).read_bytes() for name in OWN}
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("small") / "run"
+    assert main([*SMALL, "--out", str(out)]) == 0
+    return out
+
+
+@pytest.mark.slow
+def test_the_disk_is_full_at_every_write(unbroken, tmp_path, monkeypatch, capsys):
+    """Each call that can fail for want of room fails once; the run then ends as if it had not."""
+    real = {name: getattr(os, name) for name in ("write", "fsync", "replace", "open")}
+    calls, fails = [0], [0]
+
+    def spoilt(name: str):
+        def call(*args, **options):
+            creates = name != "open" or args[1] & os.O_CREAT
+            printed = name == "write" and args[0] < 3
+            if creates and not printed and str(tmp_path) in _place(name, args):
+                calls[0] += 1
+                if calls[0] == fails[0]:
+                    raise OSError(28, "No space left on device")
+            return real[name](*args, **options)
+
+        return call
+
+    for name in real:
+        monkeypatch.setattr(os, name, spoilt(name))
+    codes = []
+    for at in range(1, 200):
+        out = tmp_path / f"run{at}"
+        calls[0], fails[0] = 0, at
+        codes.append(main([*SMALL, "--out", str(out)]))
+        told = capsys.readouterr().err.splitlines()[-1]
+        if codes[-1] == 0:
+            break
+        assert codes[-1] == 3, told
+        assert told.startswith("surefoot: cannot ")
+        assert "No space left on device" in told
+        fails[0] = 0
+        assert main([*SMALL, "--out", str(out)]) == 0
+        assert own_files(out) == own_files(unbroken), at
+        shutil.rmtree(out)
+    assert codes[-1] == 0
+    assert len(codes) > 30
+
+
+def _place(name: str, args) -> str:
+    if name in ("write", "fsync"):
+        return os.readlink(f"/proc/self/fd/{args[0]}")
+    return os.fspath(args[0])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:passed over")
+def test_hostile_folders(unbroken, tmp_path):
+    """A file of a run is cut, changed, emptied, or is a pipe, a folder or a link: an error of
+    ours or a page, and nothing outside is touched."""
+    chance, outside = random.Random(1), tmp_path / "outside"
+    outside.write_text("precious")
+    names = [str(p.relative_to(unbroken)) for p in sorted(unbroken.rglob("*")) if p.is_file()]
+    outcomes = {"page": 0, "told": 0}
+    for i in range(150):
+        run = tmp_path / "run"
+        shutil.copytree(unbroken, run)
+        path, how = run / names[i % len(names)], chance.randrange(8)
+        data = bytearray(path.read_bytes())
+        if how == 0:
+            path.write_bytes(data[: chance.randrange(len(data))])
+        elif how == 1:
+            data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+            path.write_bytes(data)
+        elif how == 2:
+            path.write_bytes(chance.choice([b"", b"[" * 10**5, b"{}", b"null", b"\xff" * 99]))
+        else:
+            path.unlink()
+        if how == 3:
+            os.mkfifo(path)
+        elif how == 4:
+            path.mkdir()
+        elif how in (5, 6):
+            path.symlink_to(chance.choice([outside, "/dev/zero", path.name, ".."]))
+        (run / "complete.json").unlink(missing_ok=True) if chance.random() < 0.5 else None
+        for act in (
+            lambda r=run: report(r),
+            lambda r=run: sf.agents.loading.open_agent(r),
+            lambda r=run: sf.train(training(), r),
+        ):
+            try:
+                act()
+                outcomes["page"] += 1
+            except sf.SurefootError:
+                outcomes["told"] += 1
+        assert outside.read_text() == "precious"
+        shutil.rmtree(run)
+    assert min(outcomes.values()) > 50
+
+
+def training() -> sf.Training:
+    config = sf.TabularConfig(memory=4, particles=4, horizon=40)
+    looks = {"eval_every": 60, "eval_episodes": 1, "watch": ("start",), "watch_every": 60}
+    return sf.Training("Taxi-v4", config, steps=120, checkpoint_every=50, **looks)
+
+
+@pytest.mark.slow
+def test_two_processes_at_once(unbroken, tmp_path):
+    command = [sys.executable, "-m", "surefoot", *SMALL, "--out", str(tmp_path / "run")]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(2)]
+    told = [(p.communicate()[1].decode(), p.returncode) for p in processes]
+    assert 0 in [code for _, code in told]
+    for text, code in told:  # the second is refused, or came when all was done
+        assert code == 0 or (code == 2 and "is in use by" in text)
+    assert own_files(tmp_path / "run") == own_files(unbroken)
+
+
+# --- Ctrl-C ----------------------------------------------------------------------------------
+
+
+def interrupt_soon(seen: Path) -> None:
+    """Sends this process a Ctrl-C once the directory is there."""
+
+    def wait() -> None:
+        while not seen.exists():
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def test_a_stopped_sweep_says_how_to_go_on(tmp_path):
+    base = {"env": CLIFF, "steps": 40, "memory": 4, "particles": 4, "horizon": 40}
+    sweep = Sweep(base, {"gamma": [0.9, 1.0]}, tuple(range(40)))
+    interrupt_soon(tmp_path / "out" / "sweep.toml")
+    with pytest.raises(Interrupted, match=r"what is finished is in .*out; go on with the same"):
+        run_sweep(sweep, tmp_path / "out", engine="serial", mode="silent")
+    assert not (tmp_path / "out" / "complete.json").exists()
+
+
+def test_a_stopped_experiment_says_how_to_go_on(tmp_path, capsys, monkeypatch):
+    from surefoot.paper import experiment_named
+
+    def stop(config, tables) -> None:
+        raise KeyboardInterrupt
+
+    experiment = experiment_named("figures")
+    monkeypatch.setitem(vars(experiment), "measure", stop)
+    told = one_line(capsys, ["reproduce", "figures", "--out", str(tmp_path / "out")], 130)
+    assert told.endswith(f"what is finished is in {tmp_path / 'out'}; go on with the same command")
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["kind"] == "figures"
