@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 STARTS = (("same", "zero"), ("online", "zero"), ("online", "normal"))
 """How the tables of the cliff learned, and what their particles were before."""
 NETWORKS = ("roads", "one", "ten")
+NAMES = {"roads": "two roads", "one": "one step", "ten": "ten steps"}
 QUESTIONS = {"tie": "worth the same", "better": "the noisy action is worth more"}
 DEFAULT = "SSD, 3 errors"
 SHOWN = {
@@ -190,7 +191,7 @@ def _steps_claim(results: SurestResults, question: str) -> Claim:
         f"steps-{question}",
         f"{text}, at any scale of reward.",
         "at 0.95 of the observations on at least 19 seeds of 20",
-        f"least {shares[least]:.3f} of the seeds ({least[0]} steps, scale {least[1]:g})",
+        f"least {shares[least]:.3f} of the seeds ({NAMES[least[0]]}, scale {least[1]:g})",
         shares[least] >= 0.95,
     )
 
@@ -205,10 +206,9 @@ def draw(results: SurestResults) -> dict[str, Figure]:
 def _draw_promise(results: SurestResults) -> Figure:
     """Which action three rules take on the same estimates, where it is worth the same and not."""
     cliff = [(f"cliff, noise {noise:g}", noise) for noise in results.config.noises]
-    names = {"roads": "two roads", "one": "one step", "ten": "ten steps"}
     networks = [(t, s) for t in NETWORKS for s in results.scales(t)]
     rows = [name for name, _ in cliff]
-    rows += [names[t] + ("" if t == "roads" else f", rewards times {s:g}") for t, s in networks]
+    rows += [NAMES[t] + ("" if t == "roads" else f", rewards times {s:g}") for t, s in networks]
     figure, axes = new_figure(1, 2, size=(9.4, 4.6), sharey=True)
     for ax, (question, title) in zip(axes[0], QUESTIONS.items(), strict=True):
         groups: dict[str, list[Interval | None]] = {}
