@@ -1,7 +1,7 @@
 """What mkdocs needs beside its plugins: pictures that live beside the results, and formulas.
 
-The pages link to pictures where they are (`../results/gym/figures/returns.png`), right in a
-clone and on a forge; the site has only what lies under it, so there they are moved to `assets/`.
+The pages link to pictures where they are (`../results/gym/figures/returns.png`), which is right in
+a clone and on a forge; the site has only what lies under it, so there they are moved to `assets/`.
 
 Formulas are written `$...$`, or between lines of `$$`, as a forge shows them. Here they become
 MathML, which browsers draw themselves: no script, no fonts, no other host.
