@@ -141,9 +141,10 @@ def render() -> None:
         lines += [f"## {name}", "", part["about"], "", "| case | ours | peer | ratio | goal |"]
         lines += ["|---|---|---|---|---|"]
         lines += [f"| {' | '.join(_cells(row))} |" for row in part["rows"]]
-        picture = f"assets/{name}-cost.png"
-        if (PAGE.parent / picture).exists():
-            lines += ["", f"![cost of a step, {name}]({picture})"]
+        for file, caption in (("cost.png", "cost of a step"), ("growth.svg", "growth of the time")):
+            picture = f"assets/{name}-{file}"
+            if (PAGE.parent / picture).exists():
+                lines += ["", f"![{caption}, {name}]({picture})"]
         lines += ["", f"{part['machine']}; {versions}.", ""]
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text("\n".join(lines))

@@ -1,8 +1,9 @@
-"""Make docs/reproduction.md and docs/learning.md from the committed results."""
+"""Make docs/reproduction.md, docs/learning.md and README's picture from the committed results."""
 
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 
 from surefoot.paper import APART, EXPERIMENTS, caption
@@ -18,8 +19,7 @@ HEAD = """# Reproduction
 This page is made from `results/` by `tools/pages.py`. Everything on it comes from
 
     surefoot reproduce all --out results
-    surefoot reproduce gym-choices --out results/gym-choices
-    surefoot reproduce theory --out results/theory
+{apart}
 
 with the versions below. Intervals are 95 % Student t intervals over independent trials unless a
 table says otherwise. A claim that does not hold is listed as such, with the reason measured.
@@ -39,9 +39,60 @@ gradients clipped at norm 1 for all three. Our own runs are those of `surefoot r
 """
 
 
+BEGIN, END = "<!-- from results/surest, by tools/pages.py -->", "<!-- until here -->"
+PICTURE = (
+    "![Which action the default agent, a greedy one and CVaR take: left where a sure and a noisy "
+    "one are worth the same, right where the noisy one is worth more]"
+    "(results/surest/figures/promise.png)"
+)
+PROMISE = """Nothing was set, on tasks whose answer is known. **Left, both are worth the same**: the
+default agent takes the sure action, tables in at least {cliff:.2f} of the trials at every size of
+noise, networks on {tie}. A greedy agent with the same estimates does so at {greedy:.0f} % of the
+choices. **Right, the noisy action is worth more**: the default agent takes it, on {better}. By CVaR
+0.25 it is left at {cvar:.0f} % of the choices: that agent pays for safety. Rewards times 1000 and
+times 0.001 are among them. (`surefoot reproduce surest`; numbers and verdicts are in
+[`results/surest`](results/surest/claims.md).)"""
+
+
 def main() -> None:
     reproduction()
     learning()
+    readme = ROOT / "README.md"
+    if (RESULTS / "surest" / "complete.json").exists():
+        before, _, rest = readme.read_text().partition(BEGIN)
+        block = promise(RunDir.open(RESULTS / "surest").read_summary())
+        readme.write_text(before + block + rest.partition(END)[2])
+
+
+def promise(summary: dict) -> str:
+    """README's picture and the sentences under it."""
+    cliff = [row["sure"]["mean"] for row in summary["cliff"] if row["rule"] == "SSD, 3 errors"]
+    networks = summary["networks"]
+
+    def seeds(question: str) -> str:
+        """On how many seeds the networks were right."""
+        counts = {True: [0, 0], False: [0, 0]}  # of the roads, and of the steps: right, and all
+        for row in networks:
+            if row["question"] == question:
+                right, count = row["right"]["mean"], counts[row["task"] == "roads"]
+                count[0] += round(right * row["right"]["n"])
+                count[1] += row["right"]["n"]
+        roads, steps = (f"{right} of {all_}" for right, all_ in counts.values())
+        return f"{roads} seeds where a road is chosen and on {steps} where every step is a choice"
+
+    def sure(rule: str, question: str) -> float:
+        shares = [row[f"sure by {rule}"] for row in networks if row["question"] == question]
+        return 100 * sum(shares) / len(shares)
+
+    words = PROMISE.format(
+        cliff=min(cliff),
+        tie=seeds("tie"),
+        greedy=sure("greedy", "tie"),
+        better=seeds("better"),
+        cvar=sure("cvar:0.25", "better"),
+    )
+    wrapped = textwrap.fill(" ".join(words.split()), 100, break_on_hyphens=False)
+    return "\n\n".join([BEGIN, PICTURE, wrapped, END])
 
 
 def learning() -> None:
@@ -58,7 +109,9 @@ def learning() -> None:
 
 
 def reproduction() -> None:
-    parts = [HEAD]
+    apart = [name for name in APART if (RESULTS / name / "complete.json").exists()]
+    lines = [f"    surefoot reproduce {name} --out results/{name}" for name in apart]
+    parts = [HEAD.format(apart="\n".join(lines))]
     for name, title in (EXPERIMENTS | APART).items():
         if not (RESULTS / name / "complete.json").exists():
             continue
@@ -119,4 +172,4 @@ def _interval(value: dict, digits: int) -> str:
 
 if __name__ == "__main__":
     main()
-    print("written: docs/reproduction.md, docs/learning.md")
+    print("written: docs/reproduction.md, docs/learning.md, README.md")

@@ -1,7 +1,10 @@
-"""What mkdocs needs to show pictures that live beside the results, not in docs/.
+"""What mkdocs needs beside its plugins: pictures that live beside the results, and formulas.
 
-The pages link to them where they are (`../results/gym/figures/returns.png`), which is right in a
+The pages link to pictures where they are (`../results/gym/figures/returns.png`), right in a
 clone and on a forge; the site has only what lies under it, so there they are moved to `assets/`.
+
+Formulas are written `$...$`, or between lines of `$$`, as a forge shows them. Here they become
+MathML, which browsers draw themselves: no script, no fonts, no other host.
 """
 
 from __future__ import annotations
@@ -15,6 +18,13 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 OUTSIDE = re.compile(r"\]\(\.\./((?:benchmarks/)?results/[^)\s]+\.png)\)")
+# Code first, so that a dollar in it stays one; then formulas on lines of their own, then in a line.
+CODE_OR_FORMULA = re.compile(
+    r"(?P<code>^```.*?^```|`[^`\n]+`)"
+    r"|^\$\$\n(?P<block>.+?)\n\$\$$"
+    r"|(?<![\\$\w])\$(?P<line>[^$\s](?:[^$\n]*[^$\s])?)\$(?![\w$])",
+    re.DOTALL | re.MULTILINE,
+)
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -29,4 +39,14 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    return OUTSIDE.sub(r"](assets/\1)", markdown)
+    return CODE_OR_FORMULA.sub(_mathml, OUTSIDE.sub(r"](assets/\1)", markdown))
+
+
+def _mathml(found: re.Match[str]) -> str:
+    from latex2mathml.converter import convert
+
+    if found["code"]:
+        return found[0]
+    if found["block"]:
+        return f"<p>{convert(found['block'], display='block')}</p>"
+    return str(convert(found["line"]))

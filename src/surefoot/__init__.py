@@ -24,7 +24,7 @@ __version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:  # what a type checker and an editor see; `_NAMES` is the same for the interpreter
     from surefoot import envs as mdp
-    from surefoot import policies, transport
+    from surefoot import policies, suite, transport
     from surefoot.agents import adapters
     from surefoot.agents.explain import Explanation
     from surefoot.agents.loading import load, resume
@@ -120,6 +120,7 @@ __all__ = [
     "resume",
     "sinkhorn",
     "ssd_dominates",
+    "suite",
     "train",
     "transport",
     "violation",
@@ -132,6 +133,7 @@ _MODULES = {
     "mdp": "envs",
     "particles": "core.particles",
     "policies": "policies",
+    "suite": "suite",
     "transport": "transport",
 }
 _NAMES = {

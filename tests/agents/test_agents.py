@@ -13,7 +13,7 @@ from tiny import NETWORK, TABLE
 import surefoot as sf
 from surefoot.agents.tabular import train_trials
 from surefoot.core.names import NAMED_LOSSES
-from surefoot.envs import TabularEnv, TabularMDP, probes, risky_cliff
+from surefoot.envs import TabularMDP, risky_cliff
 from surefoot.errors import InputError
 from surefoot.policies import SSD, DecidedBy, Greedy
 from surefoot.runs.format import read_agent, write_agent
@@ -85,28 +85,6 @@ def test_callbacks_get_every_episode_once(tmp_path):
 
 
 # --- masks -------------------------------------------------------------------------------
-
-
-class Masked(probes.OneStep):
-    def reset(self, *, seed=None, options=None):
-        obs, _ = super().reset(seed=seed)
-        return obs, {"action_mask": np.array([1, 0], np.int8)}
-
-
-class MasksByMethod(probes.OneStep):
-    def action_masks(self):
-        return [True, False]
-
-
-def test_masks_that_would_be_ignored_are_refused():
-    agent = sf.NeuralAgent(Masked(), **NETWORK)
-    with pytest.raises(InputError, match="Masked masks actions, which NeuralAgent cannot honour"):
-        agent.learn(50)
-    assert agent.num_timesteps == 0
-    with pytest.raises(InputError, match="masks actions"):
-        sf.NeuralAgent(MasksByMethod(), **NETWORK)
-    with pytest.raises(InputError, match="masks actions"):
-        sf.NeuralAgent(TabularEnv(one_legal()), **NETWORK).learn(5)
 
 
 def one_legal() -> TabularMDP:

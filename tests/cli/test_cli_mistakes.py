@@ -25,8 +25,11 @@ class Continuous(gym.Env):
 class Good(Continuous):
     action_space = gym.spaces.Discrete(2)
 
-class Image(Good):
-    observation_space = gym.spaces.Box(0, 255, (8, 8, 3), np.uint8)
+class Letters(gym.Space):
+    pass
+
+class Words(Good):
+    observation_space = gym.spaces.Dict({"word": Letters()})
 
 class Raises(Good):
     def step(self, action):
@@ -40,7 +43,7 @@ class Broken(Good):
     def __init__(self):
         raise OSError("no licence")
 
-for kind in (Continuous, Good, Image, Raises, NoNumber, Broken):
+for kind in (Continuous, Good, Words, Raises, NoNumber, Broken):
     gym.register(f"{kind.__name__}-v0", entry_point=kind, max_episode_steps=10)
 """
 
@@ -77,9 +80,9 @@ MISTAKES = [
     ("train no_module:Env-v0", "No module named 'no_module'"),
     ("train own_environments:Nothing-v0", "`Nothing` doesn't exist"),
     ("train own_environments:Continuous-v0", "action space Box(-1.0, 1.0, (1,), float32)"),
-    ("train own_environments:Image-v0", "is not flat"),
+    ("train own_environments:Words-v0", "observation 'word' is a Letters, which is no number"),
     ("train own_environments:Broken-v0", "OSError: no licence"),
-    ("train Pendulum-v1", "supported are flat Box or Discrete observations and Discrete actions"),
+    ("train Pendulum-v1", "Discrete actions or products of them (MultiDiscrete) of up to 1024"),
     (f"{CARTPOLE} --steps -5", "steps = -5: it must be a whole number, at least 1"),
     (f"{CARTPOLE} --steps 0", "steps = 0"),
     (f"{CARTPOLE} --seed -1", "seed = -1"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from oracles import oracle
 from scipy.stats import ks_2samp
 
-from surefoot.comparison import bootstrap, dominance_test, pair_tests, process
+from surefoot.comparison import dominance_test, pair_tests, process, resampling
 from surefoot.comparison.memory import stretch
 from surefoot.comparison.resampling import Resampling
 from surefoot.core.dominance import violation
@@ -175,8 +175,9 @@ def test_the_seed_decides_and_the_chunks_do_not(monkeypatch: pytest.MonkeyPatch)
     first = pair_tests(x, y, resamples=200, seed=3)
     assert pair_tests(x, y, resamples=200, seed=3) == first
     assert pair_tests(x, y, resamples=200, seed=4) != first
-    monkeypatch.setattr(bootstrap, "_CHUNK", 1000)
-    monkeypatch.setattr(process, "_BLOCK", 7)
+    monkeypatch.setattr(resampling, "_AT_ONCE", 1000)
+    monkeypatch.setattr(process, "_CELLS", 0.5)
+    monkeypatch.setattr(process, "_LOOKED_AT", 7)
     assert pair_tests(x, y, resamples=200, seed=3) == first
 
 

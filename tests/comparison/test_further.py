@@ -189,15 +189,38 @@ def test_step_down_is_between_single_tests_and_bonferroni(seed: int) -> None:
 
 def test_romano_and_wolf_instead_of_holm() -> None:
     rng = np.random.default_rng(4)
-    table = {f"c{i}": rng.normal(0.8 * (i == 0), 1, 150) for i in range(12)}
+    table = {f"c{i}": rng.normal(1.6 * (i == 0), 1, 150) for i in range(12)}
     few = compare(table, resamples=99)
     assert {v.word for v in few.verdicts} == {"cannot tell"}  # 132 pairs, 99 resamples
     joint = compare(table, resamples=99, correction="romano-wolf")
     assert joint.verdict("c3", "c0").word == "contradicted"
+    assert joint.verdict("c0", "c3").word == "established"
     assert not joint.notes
     assert "Romano and Wolf" in joint.to_markdown()
+    for v in joint.verdicts:  # a correction never makes a single test's p-value smaller
+        assert v.dominance_p >= v.test.dominance_p
+        assert v.nondominance_p >= v.test.nondominance_p
+    with pytest.raises(InputError, match="rows belong together"):
+        compare(table, correction="romano-wolf", paired=False)
     with pytest.raises(InputError, match="Did you mean 'holm'"):
         compare(table, correction="holms")
+
+
+@pytest.mark.slow
+def test_romano_and_wolf_keep_their_level() -> None:
+    """Any false word in 200 tables of four equal columns with a common factor: 5 % or so each."""
+    rng = np.random.default_rng(11)
+    wrong = {"contradicted": 0, "established": 0}
+    for trial in range(200):
+        table = 0.7 * rng.normal(size=(120, 1)) + rng.normal(size=(120, 4))
+        result = compare(
+            table, list("abcd"), resamples=199, seed=trial, correction="romano-wolf",
+            dependence="none",
+        )  # fmt: skip
+        for word in wrong:
+            wrong[word] += any(v.word == word and v.order == 2 for v in result.verdicts)
+    # Binomial(200, 0.05) exceeds 20 with a probability of 0.001.
+    assert max(wrong.values()) <= 20
 
 
 def test_maximality() -> None:

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.comparison import bootstrap, compare, pairs, process
+from surefoot.comparison import compare, pairs, process, resampling
+from surefoot.comparison.bootstrap import TestSettings, in_cells, pair_draws, run_pairs
 from surefoot.comparison.pairs import facts
-from surefoot.comparison.process import Pair
-from surefoot.comparison.resampling import Resampling
-from surefoot.comparison.tally import WAYS, Tally
+from surefoot.comparison.process import WAYS
 from surefoot.core.dominance import almost_ssd_ratio, fsd_dominates, ssd_dominates, violation
 from surefoot.training.engines import run_jobs
 
@@ -37,46 +36,74 @@ def table(seed: int = 0, n: int = 120) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.1, 0.6])
-def test_what_is_left_out_changes_no_count(shift: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Suprema and points that blocks decide, against every value of every resample."""
+@pytest.mark.parametrize("digits", [9, 0])
+def test_what_is_left_out_changes_no_count(shift: float, digits: int) -> None:
+    """Suprema and counts that cells decide, against every value of every resample."""
     rng = np.random.default_rng(3)
-    x, y = rng.normal(shift, 1, 400), rng.normal(0, 1.2, 400)
-    weights = next(Resampling(400, 300, 1).chunks(300))
-    pair = Pair(x, y, 0.05)
-    quick, slow = Tally(pair.second), Tally(pair.second, keep=True)
-    pair.walk(weights, weights, None, quick)
-    pair.walk(weights, weights, None, slow)
+    x, y = (rng.normal(mean, d, 400).round(digits) for mean, d in ((shift, 1.0), (0.0, 1.2)))
+    chosen = TestSettings(300, paired=True)
+    columns, draws = in_cells({"x": x, "y": y}, 0.0), pair_draws(400, 400, (1, 1), chosen)
+    weights = next(draws[0].chunks(300)).astype(np.float64)
+    quick, slow = (
+        next(run_pairs(columns, [("x", "y")], draws, chosen, keep=keep)) for keep in (False, True)
+    )
+    t = np.sort(np.concatenate([x, y]))[:, None]
+    heights = ((x <= t).astype(float) - (y <= t)) @ weights
+    areas = (np.maximum(t - x, 0) - np.maximum(t - y, 0)) @ weights
     for way in WAYS:
-        reached = np.count_nonzero(slow.suprema(way) >= slow.excess[way] - pair.second.slack)
-        assert quick.reached(way) == slow.reached(way) == reached
-    assert set(quick.pointwise) == set(slow.pointwise)
-    for way, counts in slow.pointwise.items():
-        inside = pair.second.inside
-        assert quick.pointwise[way][inside].max() == counts[inside].max()
+        for few, all_kept, every in zip(
+            quick.tallies(way), slow.tallies(way), (heights, areas), strict=True
+        ):
+            curve = few.curve
+            suprema = np.maximum((way * every).max(axis=0), 0)
+            np.testing.assert_allclose(all_kept.suprema(way), suprema, atol=1e-9)
+            reached = np.count_nonzero(suprema >= few.excess[way] - max(curve.slack, 1e-9))
+            assert few.reached(way) == all_kept.reached(way) == reached
+            if way in few.pointwise:
+                far = -way * every >= (few.margin(way) - 1e-9)[:, None]
+                most = far[curve.inside].sum(axis=1).max()
+                assert few.pointwise[way][curve.inside].max() == most
+            weakest = all_kept.weakest(way)[0]
+            np.testing.assert_allclose(all_kept.at_weakest(way), -way * every[weakest], atol=1e-9)
 
 
-def test_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = compare(table(), resamples=150).to_dict()
-    monkeypatch.setattr(bootstrap, "_CHUNK", 120 * 40)  # resamples in four parts
-    monkeypatch.setattr(process, "_BLOCK", 16)
+@pytest.mark.parametrize("correction", ["holm", "romano-wolf"])
+def test_pieces_change_nothing(correction: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = {"resamples": 150, "correction": correction}
+    together = compare(table(), **chosen).to_dict()
+    monkeypatch.setattr(resampling, "_AT_ONCE", 120 * 40)  # resamples in four parts
+    monkeypatch.setattr(process, "_CELLS", 0.7)
     monkeypatch.setattr(pairs, "_TILE", 2)
-    assert compare(table(), resamples=150).to_dict() == whole
+    assert compare(table(), **chosen).to_dict() == together
     spread = partial(run_jobs, engine="serial")
-    assert compare(table(), resamples=150, spread=spread).to_dict() == whole
+    assert compare(table(), **chosen, spread=spread).to_dict() == together
+
+
+def test_scales_that_have_nothing_in_common() -> None:
+    """A column whose values all lie in one cell of the others'."""
+    rng = np.random.default_rng(8)
+    small = {"a": rng.normal(0.2, 1, 90), "b": rng.normal(0, 1, 90)}
+    alone = compare(small, resamples=99).verdict("a", "b").test
+    huge = {"far": rng.normal(1e9, 1, 90), "wide": rng.normal(0, 1e12, 90)}
+    assert compare({**small, **huge}, resamples=99).verdict("a", "b").test == alone
 
 
 @pytest.mark.slow
-def test_workers_give_the_same_numbers() -> None:
-    spread = partial(run_jobs, engine="local", workers=2)
+@pytest.mark.parametrize("engine", ["local", pytest.param("ray", marks=pytest.mark.ray)])
+def test_workers_give_the_same_numbers(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if engine == "ray":
+        pytest.importorskip("ray", reason="Ray is not installed: make peers")
+    monkeypatch.setattr(pairs, "_TILE", 2)  # several jobs
+    spread = partial(run_jobs, engine=engine, workers=2)
     assert compare(table(), resamples=99, spread=spread).to_dict() == (
         compare(table(), resamples=99).to_dict()
     )
 
 
 def test_an_interruption_goes_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pairs, "run_pair", interrupted)
+    monkeypatch.setattr(pairs, "run_pairs", interrupted)
     with pytest.raises(KeyboardInterrupt):
         compare(table(), resamples=19, progress=True)

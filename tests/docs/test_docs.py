@@ -82,7 +82,7 @@ def is_quick(words: list[str]) -> bool:
 # Each trains agents of its own; the quick tests still look whether what they name exists.
 LONG = {
     "adapters.md", "getting-started.md", "neural.md", "own-environment.md", "own-risk-measure.md",
-    "real-prices.md", "report.md", "surviving.md",
+    "real-prices.md", "report.md", "suite.md", "surviving.md",
 }  # fmt: skip
 
 

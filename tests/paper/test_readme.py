@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,38 @@ def test_its_numbers_are_those_of_the_results():
             assert str(Interval.from_dict(cells[policy][name])) in text
     claims = {c["id"]: c for c in read_json(README.parent / "results" / "claims.json")["claims"]}
     assert claims["falls-wgf-mixture"]["verdict"] == "reproduced"  # fewer than all others
+    best = claims["best-greedy-falls"]  # and each set up as suits it best: as many
+    assert best["verdict"] == "not reproduced"
+    for interval in best["intervals"]:
+        assert str(Interval.from_dict(interval)) in text
+
+
+def test_its_picture_and_the_words_under_it_are_made_from_the_results():
+    surest = README.parent / "results" / "surest"
+    if not (surest / "complete.json").exists():
+        pytest.skip("results/surest is not complete")
+    spec = spec_from_file_location("pages", README.parent / "tools" / "pages.py")
+    pages = module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    assert pages.promise(read_json(surest / "summary.json")) in README.read_text()
+
+
+def test_the_first_pages_speak_of_no_tolerance():
+    for page in (README, README.parent / "docs" / "index.md"):
+        assert "tolerance" not in page.read_text().lower()
+
+
+def test_why_three_is_what_was_simulated():
+    summary = README.parent / "results" / "surest" / "summary.json"
+    if not summary.exists():
+        pytest.skip("results/surest is not complete")
+    rows = [row for row in read_json(summary)["rule"] if row["n"] == 32]
+    page = (README.parent / "docs" / "concepts.md").read_text()
+    for errors in (1, 2, 3):
+        own = {(r["noisy"], r["lead"]): r["noisy_taken"] for r in rows if r["errors"] == errors}
+        tie = " / ".join(f"{own[m, 0]:.3f}" for m in (1, 4, 10))
+        ahead = " | ".join(f"{own[1, lead]:.3f}" for lead in (0.25, 0.5, 1))
+        assert f"| {errors} | {tie} | {ahead} |" in page
 
 
 @pytest.mark.slow  # the quick tests run it with its own seed, among all blocks of the pages

@@ -249,5 +249,5 @@ def test_shares_fill_the_bar():
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"install surefoot\[report\]"):
+    with pytest.raises(InputError, match=r"pip install 'surefoot\[report\]'"):
         new_figure()

@@ -351,13 +351,17 @@ def test_a_sweep(tmp_path):
     run = RunDir.create(tmp_path / "s", {}, kind="sweep", seeds=[0, 1], command=["x"])
     cell = {"loss": "qr", "seeds": 2, "failed": 1, "mean": 3.0, "low": 1.0, "high": 5.0,
             "cvar_0.25": 2.0, "training_return": None}  # fmt: skip
-    run.write_summary({"cells": [cell], "failures": {"loss=qr seed=2": "it <b>broke</b>"}})
+    pair = {"a": "loss=qr", "b": "loss=wgf", "tasks": 1, "mean": 0.75, "low": 0.25, "high": 1.0}
+    failures = {"loss=qr seed=2": "it <b>broke</b>"}
+    run.write_summary({"cells": [cell], "improvements": [pair], "failures": failures})
     (run.path / "trials.csv").write_text("loss,seed,return,key\nqr,0,2,aa\nqr,1,4,../x\n")
     (run.path / "results").mkdir()
     (run.path / "results" / "aa.json").write_text('{"curve": [[10, 1], [20, 2]]}')
     page = page_of(run.path)
-    assert figures(page) == ["cells", "curves"]
-    cells, failures = of_kind(page, DataTable)
+    assert figures(page) == ["cells", "profiles", "curves"]
+    cells, better, failures = of_kind(page, DataTable)
+    assert better.rows == (("loss=qr", "loss=wgf", "0.75 [0.25, 1.00]"),)
+    assert "Few seeds: 2 in a cell." in warnings(page)
     assert cells.rows == (("loss qr", "2", "1", "3", "1", "5", "2", ""),)
     assert failures.rows == (("loss=qr seed=2", "it <b>broke</b>"),)
     assert "This run is not finished" in warnings(page)

@@ -21,10 +21,11 @@ import jax
 import numpy as np
 
 from surefoot.agents.explain import Explanation, explain, known_action_names
-from surefoot.agents.saving import Saved, opened_env
+from surefoot.agents.saving import Saved, maker_of, opened_env
 from surefoot.core.markup import html_lines, html_table
 from surefoot.envs.faults import Fault, FaultPolicy, TrainingEnv, fault_policy
-from surefoot.envs.making import env_name, made_env, separate_env
+from surefoot.envs.making import env_name, separate_env
+from surefoot.envs.masks import Masks, checked_masks
 from surefoot.errors import InputError, RunError, at_least, unknown
 from surefoot.policies import SSD, Decision, Policy, policy_named
 from surefoot.runs.checkpoints import Checkpoints
@@ -95,8 +96,7 @@ class Agent(Saved):
 
     def _open(self, env: Any) -> TrainingEnv:
         """The environment as training steps it."""
-        remake = partial(made_env, env) if isinstance(env, str) else None
-        return TrainingEnv(opened_env(env), self.seed, remake)
+        return TrainingEnv(opened_env(env), self.seed, maker_of(env))
 
     # --- what it is --------------------------------------------------------------------
 
@@ -116,6 +116,11 @@ class Agent(Saved):
     def env(self) -> gym.Env[Any, Any] | None:
         """The training environment; None for a process given as arrays."""
         return self._own_env if self._training_env is None else self._training_env.env
+
+    @property
+    def env_maker(self) -> Callable[[], Any] | None:
+        """How to make another training environment, where it came by its name or as a function."""
+        return None if self._training_env is None else self._training_env.remake
 
     @property
     def env_name(self) -> str:
@@ -215,7 +220,7 @@ class Agent(Saved):
             bar.advance(moved)
             pace.end(moved)
             going = self._note(episodes, looks, bar)
-            self._look(looks)
+            self._look(looks, before)
             session.between()
 
     def _note(self, episodes: Sequence[Finished], looks: _Looks, bar: Bar) -> bool:
@@ -230,14 +235,18 @@ class Agent(Saved):
             bar.note(f"episode {episodes[-1].episode}, return {episodes[-1].total:.6g}")
         return going
 
-    def _look(self, looks: _Looks) -> None:
-        """Evaluations and watched states, where they are due."""
+    def _look(self, looks: _Looks, before: int) -> None:
+        """Evaluations and watched states, where they have become due since step `before`."""
         step, book, watch = self.num_timesteps, looks.book, looks.watch
-        if looks.eval_every is not None and step % looks.eval_every == 0:
+
+        def due(every: int) -> bool:
+            return step // every > before // every
+
+        if looks.eval_every is not None and due(looks.eval_every):
             returns = self.evaluate(looks.eval_episodes)
             if book is not None:
                 book.evaluation(step, returns)
-        if watch is not None and book is not None and step % watch.every == 0:
+        if watch is not None and book is not None and due(watch.every):
             z = self.return_distribution(watch.obs)
             book.distribution(step, z.reshape(-1, *z.shape[-2:]))
 
@@ -259,23 +268,28 @@ class Agent(Saved):
 
     # --- acting --------------------------------------------------------------------------
 
-    def predict(self, obs: Any, *, deterministic: bool = True) -> Any:
+    def predict(self, obs: Any, *, deterministic: bool = True, action_masks: Any = None) -> Any:
         """The evaluation policy's action, as the environment takes it; one each for a batch.
 
         Ties are broken the same way each time. With `deterministic=False` the behaviour policy
-        acts as it does in training, exploration included.
+        acts as it does in training, exploration included. `action_masks` `[A]`, or `[B, A]` for a
+        batch, leaves the legal actions.
         """
-        return self.own_actions(self.decide(obs, deterministic=deterministic).action)
+        decided = self.decide(obs, deterministic=deterministic, action_masks=action_masks)
+        return self.own_actions(decided.action)
 
-    def decide(self, obs: Any, *, deterministic: bool = True) -> Decision:
+    def decide(self, obs: Any, *, deterministic: bool = True, action_masks: Any = None) -> Decision:
         """What `predict` decides, with its reasons; batched if `obs` is. Actions count from 0."""
         rows, single = self._rows(obs)
+        masks = self._masks(rows, action_masks)
         if not deterministic:
             self._drawn += 1  # a stream of its own: the run does not notice
-        decided = jax.device_get(self._decide(rows, deterministic))
+        decided = jax.device_get(self._decide(rows, deterministic, masks))
         return jax.tree.map(lambda leaf: leaf[0], decided) if single else decided
 
-    def explain(self, obs: Any, policy: Policy | str | None = None) -> Explanation:
+    def explain(
+        self, obs: Any, policy: Policy | str | None = None, *, action_masks: Any = None
+    ) -> Explanation:
         """Who decides at one observation, and by how much; `print` it.
 
         `policy` asks what another one would do with what this agent has learned.
@@ -287,10 +301,10 @@ class Agent(Saved):
                 "takes a batch too"
             )
         chosen = policy_named(self.config.evaluation if policy is None else policy)
-        key, mask = self._ties(rows[0])
+        masks = self._masks(rows, action_masks)
         z, n = self._estimates(rows)
-        n = None if n is None else n[0]
-        return explain(z[0], chosen, key, mask=mask, n=n, names=self.action_names)
+        n, mask = (None if part is None else part[0] for part in (n, masks))
+        return explain(z[0], chosen, self._ties(rows[0]), mask=mask, n=n, names=self.action_names)
 
     def return_distribution(self, obs: Any) -> np.ndarray:
         """Ascending, equally likely returns `[A, N]`, or `[B, A, N]` for a batch."""
@@ -318,10 +332,12 @@ class Agent(Saved):
         at_least(1, episodes=episodes)
         seed = self.seed + EVALUATION_SEEDS if seed is None else seed
         env, act, totals = self._evaluation_env(), self._actor(), np.zeros(episodes)
+        masks = Masks(env)
         for episode in range(episodes):
-            obs, _ = env.reset(seed=seed + episode)
+            obs, info = env.reset(seed=seed + episode)
             for _ in self._clock():
-                obs, reward, terminated, truncated, _ = env.step(act(obs))
+                action = act(obs, masks.read(info))
+                obs, reward, terminated, truncated, info = env.step(action)
                 totals[episode] += float(reward)
                 if terminated or truncated:
                     break
@@ -329,20 +345,21 @@ class Agent(Saved):
 
     def first_observation(self, seed: int) -> Any:
         """What an episode begins with, after a reset with this seed."""
-        registered = self.env is None or self.env.spec is not None or self._eval_env is not None
-        env = self._evaluation_env() if registered else self.env
+        known = self.env is None or self.env.spec is not None or self._eval_env is not None
+        env = self._evaluation_env() if known or self.env_maker is not None else self.env
         assert env is not None
         return env.reset(seed=seed)[0]
 
     def _evaluation_env(self) -> gym.Env[Any, Any]:
         if self._eval_env is None:
             assert self.env is not None
-            self._eval_env = separate_env(self.env)
+            make = self.env_maker
+            self._eval_env = separate_env(self.env) if make is None else make()
         return self._eval_env
 
-    def _actor(self) -> Callable[[Any], Any]:
-        """`predict` for many observations, one after the other."""
-        return self.predict
+    def _actor(self) -> Callable[[Any, Any], Any]:
+        """`predict` for many observations and their masks, one after the other."""
+        return lambda obs, mask: self.predict(obs, action_masks=mask)
 
     def _clock(self) -> Any:
         """The steps an evaluation episode may have."""
@@ -362,12 +379,16 @@ class Agent(Saved):
         them `[B, E, A, N]` and None."""
 
     @abstractmethod
-    def _decide(self, rows: np.ndarray, deterministic: bool) -> Decision:
+    def _decide(self, rows: np.ndarray, deterministic: bool, masks: Any) -> Decision:
         """The evaluation policy's decisions, or the behaviour policy's."""
 
     @abstractmethod
-    def _ties(self, row: Any) -> tuple[jax.Array, Any]:
-        """The key that breaks ties at an observation, and its mask of feasible actions."""
+    def _ties(self, row: Any) -> jax.Array:
+        """The key that breaks ties at an observation."""
+
+    def _masks(self, rows: np.ndarray, given: Any) -> np.ndarray | None:
+        """The legal actions `[B, A]` at observations, as the caller says; None: all of them."""
+        return None if given is None else checked_masks(given, (len(rows), len(self.action_names)))
 
     def _draw_key(self) -> jax.Array:
         return jax.random.fold_in(self._tie_key, self._drawn)

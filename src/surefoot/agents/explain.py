@@ -15,7 +15,15 @@ from surefoot.core.array import as_float, namespace
 from surefoot.core.markup import html_lines, html_table
 from surefoot.core.particles import cumulative_quantile, cvar, mean, std
 from surefoot.envs.discrete import space_size
-from surefoot.policies import POLICIES, DecidedBy, Decision, Policy, policy_text, precision
+from surefoot.policies import (
+    POLICIES,
+    DecidedBy,
+    Decision,
+    Policy,
+    mean_alone,
+    policy_text,
+    precision,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,6 +36,7 @@ WORDS = {
     DecidedBy.FALLBACK: "no action dominates all others; the fallback chose",
     DecidedBy.EXPLORATION: "it was drawn at random to explore",
 }
+ALONE = "the mean alone decided: every action that is worth the same is as sure"
 EVIDENCE_WORDS = WORDS | {
     DecidedBy.SCORE: "it is worth more than every other action that can be compared",
     DecidedBy.DOMINANCE: "of the actions that are worth the same, it is the surest",
@@ -80,6 +89,11 @@ class Explanation:
     policy: str = ""  # who was asked
 
     @property
+    def by_mean_alone(self) -> bool:
+        """Whether what dominance decided follows from the mean, which it sees too."""
+        return self.decided_by is DecidedBy.DOMINANCE and bool(mean_alone(self))
+
+    @property
     def words(self) -> tuple[str, ...]:
         """The decision in sentences: who decided, between which actions, by how much."""
         if self.tolerance is None:
@@ -88,7 +102,9 @@ class Explanation:
         ties = [self.names[a] for a in np.flatnonzero(self.tied)]
         if len(ties) > 1:
             said.append(f"best mean, up to the tolerance: {', '.join(ties)}")
-        if self.decided_by is DecidedBy.DOMINANCE and len(ties) > 1:
+        if self.by_mean_alone:
+            said.append(ALONE)
+        elif self.decided_by is DecidedBy.DOMINANCE and len(ties) > 1:
             said.append(
                 f"it leads by up to {self.margin:.4g} on the curve of lower-tail sums (F^-2)"
             )
@@ -102,6 +118,8 @@ class Explanation:
         others = [int(a) for a in np.flatnonzero(self.tied) if a != self.action]
         if self.decided_by is not DecidedBy.DOMINANCE:
             return [f"action {self.names[self.action]}: {why}"]
+        if self.by_mean_alone:
+            return [f"action {self.names[self.action]}: {ALONE}"]
         if (self.surer[others] > 0).any():  # less sure about its mean, but never worse
             names = ", ".join(self.names[a] for a in others)
             why = f"its return dominates that of {names} outright"

@@ -80,7 +80,9 @@ class Saved(ABC):
         A run in a Gymnasium environment goes on from where an episode begins; from elsewhere it
         can only begin the next one.
         """
-        memory, env_arrays = ([], {}) if self._stepped is None else read_memory(self._stepped.env)
+        memory, env_arrays = (
+            ([], {}) if self._stepped is None else read_memory(self._stepped.environments)
+        )
         about = self._about() | {
             "earlier": self._earlier,
             "drawn": self._drawn,
@@ -147,7 +149,7 @@ class Saved(ABC):
             same = self._begin_again()
         except Fault as fault:
             raise RunError(self._place(fault)) from fault.__cause__
-        restore_memory(self._stepped.env, memory, arrays, path)
+        restore_memory(self._stepped.environments, memory, arrays, path)
         if not same and not memory:
             warnings.warn(
                 f"{self.env_name} does not start equal episodes from equal seeds: the resumed "
@@ -193,7 +195,9 @@ class Saved(ABC):
             return env_from_file(file.about, file.path), partial(
                 env_from_file, file.about, file.path
             )
-        return opened_env(env), partial(made_env, env) if isinstance(env, str) else None
+        if isinstance(env, gym.vector.VectorEnv):
+            return env, None
+        return opened_env(env), maker_of(env)
 
     @abstractmethod
     def _tree(self) -> Any:
@@ -214,12 +218,21 @@ class Saved(ABC):
 
 
 def opened_env(env: Any) -> gym.Env[Any, Any]:
-    """An environment, or the one of that id."""
+    """An environment, the one of that id, or what a function makes."""
     if isinstance(env, str):
         return made_env(env)
+    if not isinstance(env, gym.Env) and callable(env):
+        env = env()
     if not isinstance(env, gym.Env):
         raise InputError(f"env is a {type(env).__name__}: pass a Gymnasium environment or its id")
     return env
+
+
+def maker_of(env: Any) -> Callable[[], Any] | None:
+    """How to make another of what was passed as an environment, if that is known."""
+    if isinstance(env, str):
+        return partial(made_env, env)
+    return env if callable(env) and not isinstance(env, gym.Env) else None
 
 
 def check_finite(arrays: dict[str, Any], path: object) -> None:

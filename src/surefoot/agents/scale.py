@@ -26,8 +26,15 @@ def initial_scale(unit: float | None) -> Scale:
 
 
 def observe(scale: Scale, reward: jax.Array) -> Scale:
-    number = scale.number + 1
-    square = scale.square + (reward * reward - scale.square) / number
+    """With one more reward, or with several."""
+    several = jnp.size(reward)
+    number = scale.number + several
+    more = (
+        jnp.sum(reward * reward) - several * scale.square
+        if several > 1
+        else (reward * reward - scale.square)
+    )
+    square = scale.square + more / number
     return scale._replace(number=number, square=square)
 
 

@@ -14,9 +14,11 @@ COMMANDS = {
     "train": "train an agent on a Gymnasium environment; stop and resume at any time",
     "evaluate": "let several policies act on what one agent has learned, and compare them",
     "explain": "why an agent acts as it does on one observation, in words and as a picture",
+    "watch": "episodes of an agent as a GIF, with what it expects of each action",
     "compare": "compare columns of returns by stochastic dominance, with a test",
     "report": "one offline HTML page of a run, a comparison or a training",
     "reproduce": "run an experiment of the paper, or all of them",
+    "suite": "tasks whose right action is known: who takes it, and at what price",
     "sweep": "train over a grid of settings and seeds",
     "demo": "see the sure path being taken: a small run of the main experiment",
 }

@@ -31,6 +31,8 @@ class EvaluateOptions:
     env: str | None = None
     """Id of the environment; the agent's own by default. One of your own, module:Id, has to be
     named."""
+    wrapper: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Wrapper that the agent was trained in, module:Name; repeat it for more."""
     policy: tuple[str, ...] = ("ssd", "greedy", "cvar:0.25")
     """Policies, as name, name:value or name:field=value: ssd, ssd:0.01, greedy, cvar:0.25, wang,
     cpw, mean-variance."""
@@ -62,10 +64,10 @@ def main(words: list[str]) -> int:
     if options.out is not None:
         check_directory(options.out)
         can_draw()
-    agent = open_typed(options.agent, options.env, words)
+    agent = open_typed(options.agent, options.env, words, options.wrapper)
     evaluated = evaluate(
-        agent, options.policy, env=options.env, episodes=options.episodes, seed=options.seed,
-        show=True,
+        agent, options.policy, env=None if options.wrapper else options.env,
+        episodes=options.episodes, seed=options.seed, show=True,
     )  # fmt: skip
     show(evaluated, options)
     returns = {one.policy: one.returns for one in evaluated}

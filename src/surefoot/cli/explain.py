@@ -32,6 +32,8 @@ class ExplainOptions:
     env: str | None = None
     """Id of the environment; the agent's own by default. One of your own, module:Id, has to be
     named."""
+    wrapper: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Wrapper that the agent was trained in, module:Name; repeat it for more."""
     policy: str | None = None
     """Decide by this one instead of the agent's evaluation policy: ssd:5e-4, cvar:0.25."""
     returns: Path | None = None
@@ -65,17 +67,17 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def default_place(source: Any) -> Path:
+def default_place(source: Any, name: str = "explanation.png") -> Path:
     """In the run that the agent belongs to; beside a file that belongs to none."""
     for place in (source, *source.parents[:2]):
         if (place / "config.json").is_file() or (place == source and place.is_dir()):
-            return place / "figures" / "explanation.png"
-    return source.with_name(f"{source.stem}.explanation.png")
+            return place / "figures" / name
+    return source.with_name(f"{source.stem}.{name}")
 
 
 def _of_agent(options: ExplainOptions, words: list[str]) -> tuple[Any, str]:
     assert options.agent is not None
-    agent = open_typed(options.agent, options.env, words)
+    agent = open_typed(options.agent, options.env, words, options.wrapper)
     text = str(options.state) if options.state is not None else options.obs
     obs = agent.first_observation(options.seed) if text is None else _read(text, agent)
     explanation = agent.explain(obs, options.policy)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,17 @@ def allow_module(env_id: object, words: list[str]) -> None:
         MODULE_PATHS.append(os.getcwd())
 
 
-def open_typed(place: Path, env: str | None, words: list[str]) -> Any:
-    """The agent of a file or run directory, in its own environment or in the one that was typed."""
+def open_typed(
+    place: Path, env: str | None, words: list[str], wrappers: tuple[str, ...] = ()
+) -> Any:
+    """The agent of a file or run directory, in its own environment or in the one that was typed,
+    with the wrappers that were typed around it."""
     from surefoot.agents.loading import open_agent
     from surefoot.envs.making import made_env
     from surefoot.runs.directory import RunDir
 
-    allow_module(env, words)
+    for name in (env, *wrappers):
+        allow_module(name, words)
     stored: dict[str, Any] = {}
     if place.is_dir() and (place / "config.json").is_file():
         stored = RunDir.open(place).read_config()
@@ -51,6 +56,16 @@ def open_typed(place: Path, env: str | None, words: list[str]) -> Any:
             f"{place}: its environment is {named[:80]!r}, and a file imports nothing: "
             "name it by --env"
         )
-    if env is not None and env == named and isinstance(options, dict) and options:
-        return open_agent(place, made_env(env, **options))
+    around = stored.get("wrapper") or []
+    if around and not wrappers:
+        raise InputError(
+            f"{place}: its environment is wrapped in {', '.join(map(str, around))[:200]}, and a "
+            "file imports nothing: name it by --wrapper"
+        )
+    own = options if isinstance(options, dict) and env in (None, named) else {}
+    inner = env or named
+    if wrappers and isinstance(inner, str):
+        return open_agent(place, partial(made_env, inner, wrappers, **own))
+    if env is not None and own:
+        return open_agent(place, made_env(env, **own))
     return open_agent(place, env)

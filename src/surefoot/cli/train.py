@@ -24,7 +24,7 @@ TEXT = (
     "takes it up again; the same command with more --steps goes on from the end."
 )
 KINDS = ("auto", "neural", "tabular")
-FLAGS = ("--compiled", "--double-q", "--tensorboard", "--print-config")
+FLAGS = ("--compiled", "--double-q", "--normalise", "--tensorboard", "--print-config")
 RUNS = Path("runs")
 PLACE = (tyro.conf.Positional, tyro.conf.arg(metavar="ENV_ID"))
 
@@ -48,6 +48,8 @@ RUN: list[Row] = [
 COMPILED: Row = ("compiled", bool, False, "Run the environment inside the compiled loop, 2 to 3 "
                  "times as fast (CartPole-v1 and MountainCar-v0).")  # fmt: skip
 LOGGING: list[Row] = [
+    ("wrapper", tyro.conf.UseAppendAction[tuple[str, ...]], (), "Wrapper around the environment: "
+     "--wrapper minigrid.wrappers:ImgObsWrapper; repeat it for more, the first is innermost."),
     ("eval_every", int | None, None, "Steps between evaluations without exploration; none by "
      "default."),
     ("eval_episodes", int, 10, "Episodes of each evaluation, and of the one at the end."),
@@ -87,6 +89,7 @@ def main(words: list[str]) -> int:
         seed=options.seed,
         compiled=getattr(options, "compiled", False),
         env_options=dict(map(_env_option, options.env_option)),
+        wrapper=options.wrapper,
         eval_every=options.eval_every,
         eval_episodes=options.eval_episodes,
         watch=tuple(map(_observation, options.watch)),
@@ -140,7 +143,8 @@ def _check_hooks(options: Any) -> None:
     writer = find_spec("tensorboardX") or (find_spec("torch") and find_spec("tensorboard"))
     if options.tensorboard and not writer:
         raise InputError(
-            "--tensorboard needs tensorboardX, or torch with tensorboard: pip install tensorboardX"
+            "--tensorboard needs tensorboardX, or torch with tensorboard: "
+            "pip install 'surefoot[tensorboard]'"
         )
     if options.wandb is not None:
         require("--wandb", "wandb", "wandb")
@@ -168,12 +172,14 @@ def agent_kind(words: list[str]) -> str:
     if said not in KINDS:
         raise unknown("agent", said, KINDS)
     env_id = _positional(rest) or stored.get("env")
-    allow_module(env_id, words)
+    wrappers = [word for i, word in enumerate(rest) if i and rest[i - 1] == "--wrapper"]
+    for name in (env_id, *wrappers, *stored.get("wrapper", ())):
+        allow_module(name, words)
     if said != "auto" or not isinstance(env_id, str):
         return "neural" if said == "auto" else said
     from surefoot.envs.making import suited_agent
 
-    return suited_agent(env_id)
+    return suited_agent(env_id, wrappers=(*stored.get("wrapper", ()), *wrappers))
 
 
 def _positional(words: list[str]) -> str | None:

@@ -26,7 +26,7 @@ from scipy.stats import norm
 
 from surefoot.comparison.bootstrap import TestSettings, checked_pair, pair_draws
 from surefoot.comparison.memory import memory_of
-from surefoot.comparison.resampling import Resampling, Weights, WeightStore
+from surefoot.comparison.resampling import Resampling, Weights, together
 from surefoot.errors import InputError
 
 Array = NDArray[np.float64]
@@ -61,10 +61,7 @@ def almost_dominance(
     draws = pair_draws(len(x), len(y), lengths, chosen)
     seen = ratios(np.sort(x)[None], np.sort(y)[None])[0]
     step = max(1, _CHUNK // (len(x) + len(y)))
-    parts = [
-        ratios(resampled(x, of_x), resampled(y, of_y))
-        for of_x, of_y in WeightStore(0).together(draws, step)
-    ]
+    parts = [ratios(resampled(x, of_x), resampled(y, of_y)) for of_x, of_y in together(draws, step)]
     # As deepsig has it: the deviation around the resamples' own mean.
     deviation = np.concatenate(parts).std(axis=0)
     two, one = norm.ppf(1 - level / 2), norm.ppf(1 - level)

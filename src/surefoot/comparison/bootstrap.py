@@ -29,13 +29,14 @@ With `paired` whole rows are drawn instead, which keeps the dependence between t
 consecutive rows are drawn, and the processes stretched by what blocks lack (`memory`).
 
 `D^(1)` is constant and `D^(2)` linear between the observed values, so the supremum over all t is
-a maximum over the observed values: there is no grid to choose. All resamples of a chunk are
-summed and maximised at once, and one process gives both orders, both directions and both
+a maximum over the observed values: there is no grid to choose. What a column adds is summed once
+for all of its pairs (`process`), and one process gives both orders, both directions and both
 hypotheses.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,14 +44,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.comparison.memory import BLOCKS, Blocks, memory_of, stretch
-from surefoot.comparison.process import Pair
-from surefoot.comparison.resampling import Draws, Resampling, WeightStore
+from surefoot.comparison.process import WAYS, Column, ColumnSums, Pair, Scratch, Walk, cut
+from surefoot.comparison.resampling import Draws, Resampling, Weights, in_parts, parts
 from surefoot.comparison.tally import Tally
 from surefoot.core.array import check_tolerance
 from surefoot.errors import InputError, unknown
 
 Array = NDArray[np.float64]
-_CHUNK = 1 << 27  # weights in flight: a quarter of a gigabyte
+_VALUES = 1 << 24  # of all supports that are in memory at once
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,28 @@ class PairTests(NamedTuple):
     """H0 "x dominates y", first order and second."""
     backward: tuple[DominanceTest, DominanceTest]
     """H0 "y dominates x", first order and second."""
+
+
+class JointStatistics(NamedTuple):
+    """x over y at one order: the statistics of both hypotheses, and in each resample."""
+
+    excess: float
+    """root * the largest shortfall of x: against "x dominates y"."""
+    suprema: NDArray[np.float32]
+    margin: float
+    """root * the margin where the evidence is weakest: against "x does not dominate y"."""
+    weakest: NDArray[np.float32]
+
+    @staticmethod
+    def of(tally: Tally, way: int) -> JointStatistics:
+        size = tally.curve.root / tally.curve.scale
+        margin = float(tally.margin(way)[tally.weakest(way)[0]])
+        return JointStatistics(
+            size * tally.excess[way],
+            (size * tally.suprema(way)).astype(np.float32),
+            size * margin,
+            (size * tally.at_weakest(way)).astype(np.float32),
+        )
 
 
 def usual_trim(size: int) -> float:
@@ -146,7 +169,10 @@ def dominance_test(
 def pair_tests(x: Array, y: Array, *, dependence: str | int = "auto", **settings: Any) -> PairTests:
     """The tests of one pair: both orders, both directions, both hypotheses."""
     chosen = TestSettings(**settings)
-    return run_pair(*checked_pair(x, y, dependence, chosen), chosen)
+    x, y, lengths = checked_pair(x, y, dependence, chosen)
+    columns = in_cells({"x": x, "y": y}, chosen.tolerance)
+    draws = pair_draws(len(x), len(y), lengths, chosen)
+    return next(run_pairs(columns, [("x", "y")], draws, chosen)).tests()
 
 
 def checked_pair(
@@ -160,36 +186,138 @@ def checked_pair(
     return x, y, (lengths[0], lengths[1])
 
 
-def run_pair(
-    x: Array,
-    y: Array,
-    lengths: tuple[int, int],
+Columns = Mapping[str, tuple[Column, Column]]
+"""By name: a column, and the same moved up by the tolerance."""
+
+
+def in_cells(columns: Mapping[str, Array], tolerance: float) -> Columns:
+    """Columns, which are checked already, with the cells they share."""
+    edges = cut(columns.values(), tolerance)
+    made = {name: Column(values, edges) for name, values in columns.items()}
+    return {
+        name: (column, column.moved(tolerance) if tolerance > 0 else column)
+        for name, column in made.items()
+    }
+
+
+class Part:
+    """Some resamples of a table; each column is summed once, for all of its pairs."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights, self._scratch = weights, Scratch()
+        self._sums: dict[tuple[int, int], ColumnSums] = {}
+
+    def walk(self, x: Column, y: Column, pair: Pair) -> Walk:
+        sums = self._of(x, 0), self._of(y, -len(y.values))
+        return Walk(pair, *sums, self.weights, self._scratch)
+
+    def _of(self, column: Column, start: int) -> ColumnSums:
+        rows = len(column.values)
+        start %= len(self.weights)
+        if (key := (id(column), start)) not in self._sums:
+            self._sums[key] = ColumnSums(column, self.weights[start : start + rows])
+        return self._sums[key]
+
+
+class PairRun:
+    """The tests of two columns while resamples come in."""
+
+    def __init__(
+        self, columns: Columns, a: str, b: str, draws: Draws, settings: TestSettings, keep: bool
+    ) -> None:
+        (x, x_moved), (y, y_moved) = columns[a], columns[b]
+        size, tolerance = len(x.values) + len(y.values), settings.tolerance
+        trim = usual_trim(size) if settings.trim is None else settings.trim
+        # Dominance is established after a correction, so at a smaller level than one test's.
+        wider = stretch_of(draws), stretch_of(draws, 0.01)
+        self._draw = max(draws, key=lambda one: one.length)
+
+        def side(x: Column, y: Column) -> tuple[Column, Column, Pair]:
+            return x, y, Pair(x, y, trim, together=draws[0] == draws[1])
+
+        def first_of(side: tuple[Column, Column, Pair]) -> Tally:
+            return Tally(side[2].first, 0.0, wider, keep=keep)
+
+        plain = side(x, y)
+        self._second = Tally(plain[2].second, tolerance, wider, keep=keep)
+        if tolerance > 0:  # at the first order a shift for each direction, so a support for each
+            moved = side(x_moved, y), side(x, y_moved)
+            over, under = map(first_of, moved)
+            self._sides = [(plain, [self._second]), (moved[0], [over]), (moved[1], [under])]
+        else:
+            over = under = first_of(plain)
+            self._sides = [(plain, [over, self._second])]
+        self._firsts = {1: over, -1: under}
+
+    def see(self, part: Part, *, only: bool = False) -> None:
+        """Count further resamples; `only`: there are no others."""
+        for side, tallies in self._sides:
+            walk = part.walk(*side)
+            for tally in tallies:
+                tally.see(walk)
+                if only:
+                    tally.settle(walk)
+                    tally.see_weakest(walk)
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether some resamples must be looked at again."""
+        return any(any(map(len, t.unsettled().values())) for _, some in self._sides for t in some)
+
+    def look_again(self, part: Part, at: Callable[[Tally, Walk], None]) -> None:
+        """Look at resamples again, once all have been seen."""
+        for side, tallies in self._sides:
+            walk = part.walk(*side)
+            for tally in tallies:
+                at(tally, walk)
+
+    def tallies(self, way: int) -> tuple[Tally, Tally]:
+        """Of x over y (1) or of y over x (-1): first order, second order."""
+        return self._firsts[way], self._second
+
+    def tests(self) -> PairTests:
+        over, under = ([_test(one, way, self._draw) for one in self.tallies(way)] for way in WAYS)
+        return PairTests((over[0], over[1]), (under[0], under[1]))
+
+    def statistics(self, way: int) -> tuple[JointStatistics, JointStatistics]:
+        """Of both orders, where they are kept."""
+        first, second = (JointStatistics.of(tally, way) for tally in self.tallies(way))
+        return first, second
+
+
+def run_pairs(
+    columns: Columns,
+    pairs: Sequence[tuple[str, str]],
+    draws: Draws,
     settings: TestSettings,
-    store: WeightStore | None = None,
-) -> PairTests:
-    """The tests of two columns, each with its block length; both are checked already."""
-    tolerance, trim = settings.tolerance, settings.trim
-    trim = usual_trim(len(x) + len(y)) if trim is None else trim
-    draws = pair_draws(len(x), len(y), lengths, settings)
-    # Dominance is established after a correction, so at a smaller level than one test's.
-    wider = stretch_of(draws), stretch_of(draws, 0.01)
-    pair = Pair(x, y, trim)
-    most = max(1, _CHUNK // max(len(x), len(y)))
-    first = Tally(pair.first, 0.0, wider)
-    second = Tally(pair.second, tolerance, wider, parts=most < settings.resamples)
-    walks: list[tuple[Pair, Tally, Tally | None]] = [(pair, first, second)]
-    if tolerance > 0:  # at the first order a shift for each direction, so a support for each
-        shifted = Pair(x + tolerance, y, trim), Pair(x, y + tolerance, trim)
-        walks += [(moved, Tally(moved.first, 0.0, wider), None) for moved in shifted]
-    for weights in (store or WeightStore(0)).together(draws, most):
-        for place, *tallies in walks:
-            place.walk(*weights, *tallies)
-    firsts, draw = [walk[1] for walk in walks], max(draws, key=lambda one: one.length)
-    over, under = (firsts[1], firsts[2]) if tolerance > 0 else (first, first)
-    return PairTests(
-        (_test(over, 1, draw), _test(second, 1, draw)),
-        (_test(under, -1, draw), _test(second, -1, draw)),
-    )
+    *,
+    keep: bool = False,
+    tick: Callable[[float], object] = lambda _: None,
+) -> Iterator[PairRun]:
+    """Pairs with the same draws, all resamples seen; `tick` hears how many pairs' worth is done."""
+    many = parts(draws)
+    if many == 1:
+        part = Part(next(in_parts(draws)))
+        for a, b in pairs:
+            run = PairRun(columns, a, b, draws, settings, keep)
+            run.see(part, only=True)
+            tick(1.0)
+            yield run
+        return
+    # Weights that do not fit in memory come once for as many pairs as do.
+    most = max(1, _VALUES // sum(draw.n for draw in draws))
+    for i in range(0, len(pairs), most):
+        runs = [PairRun(columns, a, b, draws, settings, keep) for a, b in pairs[i : i + most]]
+        for part in map(Part, in_parts(draws)):
+            for run in runs:
+                run.see(part)
+                tick(1 / many)
+        open_runs = [run for run in runs if run.unsettled]
+        for again, at in ((open_runs, Tally.settle), (runs if keep else [], Tally.see_weakest)):
+            for part in map(Part, in_parts(draws) if again else ()):
+                for run in again:
+                    run.look_again(part, at)
+        yield from runs
 
 
 def pair_draws(n: int, m: int, lengths: tuple[int, int], settings: TestSettings) -> Draws:
@@ -212,25 +340,18 @@ def stretch_of(draws: Draws, level: float = 0.05) -> float:
 def _test(tally: Tally, way: int, draw: Resampling) -> DominanceTest:
     """From the counts to the two p-values; `way` is 1 for x over y, -1 for y over x."""
     curve, many = tally.curve, 1 + draw.resamples
-    margin, pointwise = tally.margin[way], tally.pointwise.get(way)
     inside = np.flatnonzero(curve.inside)
-    if pointwise is None:  # somewhere in the range the sample does not dominate
-        opposite = 1.0
-        weakest = inside[np.argmin(margin[inside])] if len(inside) else len(margin) - 1
-    else:
-        reached = pointwise[inside] - margin[inside] / (1 + margin[inside].max())  # ties: the least
-        weakest = inside[np.argmax(reached)]
-        opposite = (1 + int(pointwise[weakest])) / many
+    weakest, reached = tally.weakest(way)
     ends = curve.places[inside[[0, -1]]] if len(inside) else curve.places[[-1, -1]]
     return DominanceTest(
         curve.order,
         statistic=curve.root * tally.excess[way] / curve.scale,
         dominance_p=(1 + tally.reached(way)) / many,
-        nondominance_p=opposite,
+        nondominance_p=1.0 if reached is None else (1 + reached) / many,
         low=float(ends[0]),
         high=float(ends[1]),
         weakest=float(curve.places[weakest]),
-        margin=float(margin[weakest]) / curve.scale,
+        margin=float(tally.margin(way)[weakest]) / curve.scale,
         length=draw.length,
     )
 

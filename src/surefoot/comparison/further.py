@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.comparison.bootstrap import TestSettings, checked_pair, pair_draws, stretch_of
-from surefoot.comparison.resampling import WeightStore
+from surefoot.comparison.resampling import together
 from surefoot.errors import InputError
 
 Array = NDArray[np.float64]
@@ -79,7 +79,7 @@ def further_tests(
 
 def _moved(process: _Process, draws: Any, wide: float) -> Any:
     step = max(1, _CHUNK // len(process.order))
-    for of_x, of_y in WeightStore(0).together(draws, step):
+    for of_x, of_y in together(draws, step):
         weights = np.concatenate([of_x / process.n, -(of_y / process.m)]).T
         yield [wide * curve for curve in process.curves(weights)]
 

@@ -7,20 +7,26 @@ of two columns does not depend on which others stand beside them, nor on where i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from surefoot.comparison.bootstrap import DominanceTest, TestSettings, run_pair
-from surefoot.comparison.resampling import WeightStore
+from surefoot.comparison.bootstrap import (
+    DominanceTest,
+    JointStatistics,
+    TestSettings,
+    in_cells,
+    pair_draws,
+    run_pairs,
+)
+from surefoot.comparison.process import WAYS
+from surefoot.comparison.resampling import Draws
 from surefoot.comparison.returns import Array, Columns
 from surefoot.core.dominance import almost_ssd_ratio, fsd_dominates, violation
 
 Spread = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[tuple[int, Any]]]
 """Calls a function for each job, anywhere, and yields `(index, result)` as they come."""
-_TILE = 16  # columns a side of what a worker is given at once
+_TILE = 24  # columns a side of what is computed at once
 
 
 class Facts(NamedTuple):
@@ -37,6 +43,8 @@ class PairResult(NamedTuple):
 
     tests: tuple[DominanceTest, DominanceTest]
     facts: Facts
+    joint: tuple[JointStatistics, JointStatistics] | None
+    """For a correction over pairs that share their resamples."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +55,31 @@ class PairsJob:
     lengths: dict[str, int]
     pairs: tuple[tuple[str, str], ...]
     settings: TestSettings
+    keep: bool = False
+    """Statistics of every resample are wanted too."""
 
-    def results(self) -> Iterator[tuple[tuple[str, str], PairResult]]:
-        """Both orders of each pair."""
-        store = WeightStore()
-        ascending = {name: np.sort(column) for name, column in self.columns.items()}
-        # Pairs that draw the same weights one after the other.
-        for a, b in sorted(self.pairs, key=lambda ab: max(self.lengths[name] for name in ab)):
-            lengths = self.lengths[a], self.lengths[b]
-            forward, backward = run_pair(
-                self.columns[a], self.columns[b], lengths, self.settings, store
-            )
-            over, under = facts(ascending[a], ascending[b], self.settings.tolerance)
-            yield (a, b), PairResult(forward, over)
-            yield (b, a), PairResult(backward, under)
+    def results(
+        self, tick: Callable[[float], None] = lambda _: None
+    ) -> Iterator[tuple[tuple[str, str], PairResult]]:
+        """Both directions of each pair; `tick` hears how many pairs' worth of work is done."""
+        sharing: dict[Draws, list[tuple[str, str]]] = {}
+        for pair in self.pairs:
+            sharing.setdefault(self._draws(*pair), []).append(pair)
+        columns = in_cells(self.columns, self.settings.tolerance)
+        for draws, pairs in sharing.items():
+            runs = run_pairs(columns, pairs, draws, self.settings, keep=self.keep, tick=tick)
+            for (a, b), run in zip(pairs, runs, strict=True):
+                forward, backward = run.tests()
+                over, under = facts(
+                    columns[a][0].ascending, columns[b][0].ascending, self.settings.tolerance
+                )
+                joint = [run.statistics(way) if self.keep else None for way in WAYS]
+                yield (a, b), PairResult(forward, over, joint[0])
+                yield (b, a), PairResult(backward, under, joint[1])
+
+    def _draws(self, a: str, b: str) -> Draws:
+        x, y = self.columns[a], self.columns[b]
+        return pair_draws(len(x), len(y), (self.lengths[a], self.lengths[b]), self.settings)
 
 
 def facts(x: Array, y: Array, tolerance: float) -> tuple[Facts, Facts]:
@@ -73,7 +92,7 @@ def facts(x: Array, y: Array, tolerance: float) -> tuple[Facts, Facts]:
     return Facts(first[0], short[0], ratio), Facts(first[1], short[1], other)
 
 
-def run_pairs(job: PairsJob) -> list[tuple[tuple[str, str], PairResult]]:
+def run_job(job: PairsJob) -> list[tuple[tuple[str, str], PairResult]]:
     """What a worker does."""
     return list(job.results())
 
@@ -83,6 +102,7 @@ def all_pairs(
     lengths: dict[str, int],
     settings: TestSettings,
     *,
+    keep: bool = False,
     spread: Spread | None = None,
     show: bool = False,
 ) -> dict[tuple[str, str], PairResult]:
@@ -90,27 +110,22 @@ def all_pairs(
     from surefoot.runs.progress import progress
 
     pairs = tuple(combinations(table, 2))
+    job = PairsJob(table, lengths, pairs, settings, keep)
     done: dict[tuple[str, str], PairResult] = {}
     with progress(len(pairs), "compare", "pairs", mode="auto" if show else "silent") as bar:
-        for pair, result in _results(PairsJob(table, lengths, pairs, settings), spread):
-            done[pair] = result
-            if pair[::-1] in done:
-                bar.advance()
+        if spread is None:
+            for tile in _tiles(job):
+                done.update(tile.results(bar.advance))
+        else:
+            for _, some in spread(run_job, _tiles(job)):
+                done.update(some)
+                bar.advance(len(some) / 2)
     return done
-
-
-def _results(job: PairsJob, spread: Spread | None) -> Iterator[tuple[tuple[str, str], PairResult]]:
-    if spread is None:
-        yield from job.results()
-        return
-    for _, done in spread(run_pairs, _tiles(job)):
-        yield from done
 
 
 def _tiles(job: PairsJob) -> list[PairsJob]:
     """Squares of the table of pairs, so that a job carries few columns."""
-    names, settings = list(job.columns), job.settings
-    place = {name: i // _TILE for i, name in enumerate(names)}
+    place = {name: i // _TILE for i, name in enumerate(job.columns)}
     tiles: dict[tuple[int, int], list[tuple[str, str]]] = {}
     for a, b in job.pairs:
         tiles.setdefault((place[a], place[b]), []).append((a, b))
@@ -118,5 +133,6 @@ def _tiles(job: PairsJob) -> list[PairsJob]:
     for pairs in tiles.values():
         needed = dict.fromkeys(name for pair in pairs for name in pair)
         columns = {name: job.columns[name] for name in needed}
-        jobs.append(PairsJob(columns, {n: job.lengths[n] for n in needed}, tuple(pairs), settings))
+        lengths = {name: job.lengths[name] for name in needed}
+        jobs.append(replace(job, columns=columns, lengths=lengths, pairs=tuple(pairs)))
     return jobs

@@ -50,6 +50,7 @@ def unit_root(x: Array) -> UnitRoot | None:
     most = min(int(np.ceil(12 * (n / 100) ** 0.25)), n // 10)
     if n < 6 or np.ptp(x) == 0:
         return None
+    x = (x - x.mean()) / np.ptp(x)  # changes nothing, and keeps the digits of small changes
     y, design = _regression(x, most)
     # Models with fewer lags are the first columns of one design: one decomposition serves all.
     q, _ = np.linalg.qr(design)
@@ -63,7 +64,7 @@ def unit_root(x: Array) -> UnitRoot | None:
     beta = inverse @ (design.T @ y)
     error = y - design @ beta
     variance = float(error @ error) / max(len(y) - lags - 2, 1) * inverse[1, 1]
-    exact = variance <= 1e-20 * np.ptp(x) ** 2  # a line: its steps are all the same
+    exact = variance <= 1e-20  # a line: its steps are all the same
     statistic = 0.0 if exact else float(beta[1] / np.sqrt(variance))
     return UnitRoot(statistic, 1.0 + float(beta[1]), lags, len(y))
 

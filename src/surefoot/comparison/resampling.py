@@ -18,6 +18,7 @@ from surefoot.comparison.memory import Blocks
 
 Weights = NDArray[np.int16]
 _SIDE = 64
+_AT_ONCE = 1 << 27  # weights in memory: a quarter of a gigabyte
 _DRAWN = 1 << 18  # rows times resamples drawn at once: more fall out of the cache (measured)
 
 
@@ -56,7 +57,8 @@ class Resampling:
         n = self.n
         if self.length <= 1:
             drawn = starts.integers(n, size=(rows, n), dtype=np.int32)
-            return _count(np.repeat(np.arange(rows) * n, n) + drawn.ravel(), rows, n)
+            drawn += np.arange(rows, dtype=np.int32)[:, None] * n
+            return _count(drawn.ravel(), rows, n)
         if self.blocks == "circular":
             begin = np.arange(0, n, self.length)
             row, begin = np.repeat(np.arange(rows), len(begin)), np.tile(begin, rows)
@@ -72,32 +74,27 @@ class Resampling:
 Draws = tuple[Resampling, Resampling]
 
 
-class WeightStore:
-    """Weights of the last few draws, as long as they are small: many pairs share theirs."""
+def together(draws: Draws, most: int) -> Iterator[tuple[Weights, Weights]]:
+    """Weights of both columns of a pair; one array for both where they share their rows."""
+    if draws[0] == draws[1]:
+        yield from ((weights, weights) for weights in draws[0].chunks(most))
+    else:
+        yield from zip(*(draw.chunks(most) for draw in draws), strict=True)
 
-    def __init__(self, most: int = 1 << 26, many: int = 2) -> None:
-        self._most, self._many = most, many
-        self._kept: dict[Resampling, Weights] = {}
 
-    def together(self, draws: Draws, most: int) -> Iterator[tuple[Weights, Weights]]:
-        """Weights of both columns of a pair; one array for both where they share their rows."""
-        if draws[0] == draws[1]:
-            for weights in self._chunks(draws[0], most):
-                yield weights, weights
-        else:
-            yield from zip(*(self._chunks(draw, most) for draw in draws), strict=True)
+def parts(draws: Draws) -> int:
+    """In how many parts the weights of a pair fit in memory."""
+    return -(-draws[0].resamples // _size(draws))
 
-    def _chunks(self, draw: Resampling, most: int) -> Iterator[Weights]:
-        if draw.n * draw.resamples > self._most:
-            yield from draw.chunks(most)
-            return
-        if draw not in self._kept:
-            while len(self._kept) >= self._many:
-                del self._kept[next(iter(self._kept))]
-            self._kept[draw] = next(draw.chunks(draw.resamples))
-        weights = self._kept[draw]
-        for start in range(0, draw.resamples, most):
-            yield weights[:, start : start + most]
+
+def in_parts(draws: Draws) -> Iterator[Weights]:
+    """The weights of a pair, those of y below those of x unless they are the same."""
+    for x, y in together(draws, _size(draws)):
+        yield x if x is y else np.concatenate([x, y])
+
+
+def _size(draws: Draws) -> int:
+    return max(1, _AT_ONCE // max(draw.n for draw in draws))
 
 
 def _cover(

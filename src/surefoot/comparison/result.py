@@ -172,7 +172,7 @@ class Comparison:
     def correction_name(self) -> str:
         if self.correction == "holm":
             return "Holm's correction"
-        return "correction (dominance: Romano and Wolf's, non-dominance: Holm's)"
+        return "Romano and Wolf's step-down"
 
     @property
     def rows_drawn(self) -> str:
@@ -245,6 +245,8 @@ class Comparison:
         self._check_names(a, b)
         x, y = self.returns[a], self.returns[b]
         lengths = self.memory[a].length, self.memory[b].length
+        if self.paired and a != b:
+            lengths = 2 * (self.verdict(a, b).test.length,)
         settings = TestSettings(self.resamples, self.seed, paired=self.paired, blocks=self.blocks)
         draws = pair_draws(len(x), len(y), lengths, settings)
         return difference_band(a, b, x, y, draws, self.level)

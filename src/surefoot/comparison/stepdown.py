@@ -2,39 +2,29 @@
 
 `step_down` is the correction of Romano and Wolf (Econometrica 73, 2005): it uses how the
 statistics of all hypotheses go together, and so loses less than Holm's where there are many; above
-all its p-values do not need more resamples the more hypotheses there are. `maximality` asks whether
-no column dominates another (McFadden, 1989; Linton, Maasoumi and Whang, 2005).
+all its p-values do not need more resamples the more hypotheses there are. The statistic of "a
+dominates b" is the largest shortfall of a, that of "a does not dominate b" the margin of a where
+the evidence is weakest. `maximality` asks whether no column dominates another (McFadden, 1989;
+Linton, Maasoumi and Whang, 2005).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.comparison.bootstrap import TestSettings, pair_draws, stretch_of
+from surefoot.comparison.bootstrap import TestSettings
 from surefoot.comparison.memory import memory_of
-from surefoot.comparison.process import Pair
-from surefoot.comparison.returns import Columns, as_table
-from surefoot.comparison.tally import WAYS, Tally
+from surefoot.comparison.pairs import PairResult, all_pairs
+from surefoot.comparison.returns import as_table
 from surefoot.errors import InputError
 
 Array = NDArray[np.float64]
 CORRECTIONS = ("holm", "romano-wolf")
-
-
-@dataclass(frozen=True)
-class Suprema:
-    """Of every ordered pair (a, b), at one order: root * sup [D_a - D_b]."""
-
-    pairs: tuple[tuple[str, str], ...]
-    observed: Array
-    """`[pairs]`; 0 where a dominates b in the sample."""
-    resampled: Array
-    """`[pairs, resamples]`, recentred; a resample is the same rows for all pairs."""
 
 
 @dataclass(frozen=True)
@@ -49,54 +39,36 @@ class Maximality:
     """The two for which it is least: if any column dominates another, then most likely these."""
 
 
-def joint_suprema(table: Columns, length: int, settings: TestSettings) -> tuple[Suprema, Suprema]:
-    """Of first and second order, from the same resamples of whole rows for all pairs."""
-    rows = {len(column) for column in table.values()}
-    if len(rows) > 1:
-        raise InputError("columns of different lengths cannot be resampled together")
-    n = rows.pop()
-    draws = pair_draws(n, n, (length, length), settings)
-    weights = next(draws[0].chunks(settings.resamples))
-    pairs: list[tuple[str, str]] = []
-    observed: tuple[list[float], list[float]] = ([], [])
-    resampled: tuple[list[Array], list[Array]] = ([], [])
-    for a, b in combinations(table, 2):
-        pair = Pair(table[a], table[b], 0.05)
-        wide = stretch_of(draws), 1.0
-        tallies = (
-            Tally(pair.first, 0.0, wide, keep=True),
-            Tally(pair.second, settings.tolerance, wide, keep=True),
-        )
-        pair.walk(weights, weights, *tallies)
-        for way in WAYS:
-            pairs.append((a, b) if way > 0 else (b, a))
-            for order, tally in enumerate(tallies):
-                size = tally.curve.root / tally.curve.scale
-                observed[order].append(size * tally.excess[way])
-                resampled[order].append(size * tally.suprema(way))
-    first, second = (
-        Suprema(tuple(pairs), np.array(seen), np.array(star))
-        for seen, star in zip(observed, resampled, strict=True)
-    )
-    return first, second
+def corrected(
+    done: Mapping[tuple[str, str], PairResult], pairs: Sequence[tuple[str, str]], order: int
+) -> tuple[Array, Array]:
+    """Step-down p-values of dominance and of non-dominance; statistics were kept."""
+    kept = [joint[order - 1] for pair in pairs if (joint := done[pair].joint) is not None]
+    dominance = step_down([one.excess for one in kept], [one.suprema for one in kept])
+    nondominance = step_down([one.margin for one in kept], [one.weakest for one in kept])
+    # Where the sample itself does not dominate there is nothing to establish.
+    single = np.array([done[pair].tests[order - 1].nondominance_p for pair in pairs])
+    return dominance, np.maximum(nondominance, single)
 
 
-def step_down(observed: Array, resampled: Array) -> Array:
+def step_down(observed: Sequence[float] | Array, resampled: Sequence[Any] | Array) -> Array:
     """Adjusted p-values of hypotheses with statistics `[H]` and their resamples `[H, B]`.
 
     Each is divided by its resamples' deviation, so that no hypothesis drowns the others.
     """
-    deviation = resampled.std(axis=1)
-    unit = np.where(deviation > 0, deviation, 1.0)
-    statistic, star = observed / unit, resampled / unit[:, None]
+    deviation = [float(np.std(star, dtype=np.float64)) for star in resampled]
+    unit = np.where(np.array(deviation) > 0, deviation, 1.0)
+    statistic = np.asarray(observed) / unit
     order = np.argsort(-statistic, kind="stable")
-    # The largest over a hypothesis and all less significant ones.
-    largest = np.maximum.accumulate(star[order][::-1], axis=0)[::-1]
-    slack = 1e-12 * (1 + np.abs(statistic[order]))
-    reached = np.sum(largest >= (statistic[order] - slack)[:, None], axis=1)
-    stepwise = np.maximum.accumulate((1 + reached) / (1 + resampled.shape[1]))
-    adjusted = np.empty(len(observed))
-    adjusted[order] = stepwise
+    many = len(resampled[0])
+    slack = 8 * np.finfo(np.asarray(resampled[0]).dtype).eps * (1 + np.abs(statistic))
+    largest, reached = np.full(many, -np.inf), np.empty(len(order))
+    for hypothesis in order[::-1]:  # the largest over it and all less significant ones
+        np.maximum(largest, resampled[hypothesis] / unit[hypothesis], out=largest)
+        least = statistic[hypothesis] - slack[hypothesis]
+        reached[hypothesis] = np.count_nonzero(largest >= least)
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.maximum.accumulate((1 + reached[order]) / (1 + many))
     return adjusted
 
 
@@ -106,15 +78,18 @@ def maximality(
     """Whether no column of a table dominates another; `settings` are those of `TestSettings`."""
     if order not in (1, 2):
         raise InputError(f"order = {order}: maximality is offered at order 1 and 2")
-    table = as_table(returns).columns
+    table = as_table(returns)
     if len(table) < 2:
         raise InputError("maximality needs at least 2 columns")
+    if not table.aligned:
+        raise InputError("columns of different lengths cannot be resampled together")
     chosen = TestSettings(**{"paired": True, **settings})
-    length = max(memory_of(z, dependence, chosen.blocks).length for z in table.values())
-    suprema = joint_suprema(table, length, chosen)[order - 1]
-    least = int(np.argmin(suprema.observed))
-    statistic = float(suprema.observed[least])
-    slack = 1e-12 * (1 + statistic)
-    reached = int(np.count_nonzero(suprema.resampled.min(axis=0) >= statistic - slack))
-    p_value = (1 + reached) / (1 + chosen.resamples)
-    return Maximality(order, statistic, p_value, suprema.pairs[least])
+    length = max(memory_of(z, dependence, chosen.blocks).length for z in table.columns.values())
+    done = all_pairs(table.columns, dict.fromkeys(table, length), chosen, keep=True)
+    kept = {pair: one.joint[order - 1] for pair, one in done.items() if one.joint is not None}
+    least = min(kept, key=lambda pair: kept[pair].excess)
+    statistic = kept[least].excess
+    slack = 1e-6 * (1 + statistic)
+    smallest = np.min([one.suprema for one in kept.values()], axis=0)
+    reached = int(np.count_nonzero(smallest >= statistic - slack))
+    return Maximality(order, statistic, (1 + reached) / (1 + chosen.resamples), least)

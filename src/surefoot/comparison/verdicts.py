@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from surefoot.comparison.result import (
 )
 from surefoot.comparison.returns import Missing, as_table, read_returns
 from surefoot.comparison.saving import check_directory
-from surefoot.comparison.stepdown import CORRECTIONS, Suprema, joint_suprema, step_down
+from surefoot.comparison.stepdown import CORRECTIONS, corrected
 from surefoot.comparison.summaries import summary_of
 from surefoot.core.stats import holm
 from surefoot.errors import InputError, unknown
@@ -63,8 +62,8 @@ def compare(
     dominance forgives. `paired` says that a row holds outcomes of one and the same day, seed or
     task in every column, and is taken to be so where all columns have the same rows. `dependence`
     says whether rows depend on those before: "auto" looks at each column, "none", or the length of
-    the blocks to draw. `correction` is for many pairs: "holm", or "romano-wolf" for the hypotheses
-    of dominance, from resamples that all pairs share (those of non-dominance keep Holm's).
+    the blocks to draw. `correction` is for many pairs: "holm", or "romano-wolf", a step-down from
+    resamples that all pairs share, in blocks of the longest of their lengths.
     `trim` is the share of the pooled values left out at an end of the range on which dominance can
     be established (`bootstrap` says why). `spread` computes pairs elsewhere, such as
     `functools.partial(run_jobs, engine="local")` of `surefoot.training.engines`.
@@ -89,10 +88,12 @@ def compare(
     )
     memory = {name: memory_of(column, dependence, blocks) for name, column in table.items()}
     lengths = {name: seen.length for name, seen in memory.items()}
-    done = all_pairs(table.columns, lengths, settings, spread=spread, show=progress)
-    joint = None
-    if correction == "romano-wolf":
-        joint = joint_suprema(table.columns, max(lengths.values()), replace(settings, paired=True))
+    joint = correction == "romano-wolf"
+    if joint and not settings.paired:
+        raise InputError("correction: romano-wolf needs columns whose rows belong together")
+    if joint:
+        lengths = dict.fromkeys(lengths, max(lengths.values()))
+    done = all_pairs(table.columns, lengths, settings, keep=joint, spread=spread, show=progress)
     verdicts = [
         v for order in ORDERS for v in _verdicts(table, done, order, settings, level, joint)
     ]
@@ -165,7 +166,7 @@ def _verdicts(
     order: int,
     settings: TestSettings,
     level: float,
-    joint: tuple[Suprema, Suprema] | None,
+    joint: bool,
 ) -> list[Verdict]:
     """Every ordered pair at one order."""
     pairs = list(permutations(names, 2))
@@ -175,14 +176,12 @@ def _verdicts(
         for pair, fact in facts.items()
     }
     test = {pair: done[pair].tests[order - 1] for pair in pairs}
-    dominance, nondominance = (
-        dict(zip(pairs, holm([getattr(test[pair], name) for pair in pairs]).tolist(), strict=True))
-        for name in ("dominance_p", "nondominance_p")
-    )
-    if joint is not None:
-        suprema = joint[order - 1]
-        adjusted = step_down(suprema.observed, suprema.resampled).tolist()
-        dominance = dict(zip(suprema.pairs, adjusted, strict=True))
+    if joint:
+        adjusted = corrected(done, pairs, order)
+    else:
+        single = ([test[p].dominance_p for p in pairs], [test[p].nondominance_p for p in pairs])
+        adjusted = holm(single[0]), holm(single[1])
+    dominance, nondominance = (dict(zip(pairs, p.tolist(), strict=True)) for p in adjusted)
     return [
         Verdict(
             *(a, b, order),

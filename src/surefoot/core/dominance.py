@@ -22,7 +22,7 @@ from typing import Any
 
 from surefoot.core import array
 from surefoot.core.array import Array
-from surefoot.core.particles import WEIGHT_ROUNDING, Coupling, Sorted, couple, sort_particles
+from surefoot.core.coupling import WEIGHT_ROUNDING, Coupling, Sorted, couple, sort_particles
 from surefoot.core.shortfall import (
     plain_violations,
     plainly_within,

@@ -3,6 +3,9 @@
 | question                                                    | function            |
 |-------------------------------------------------------------|---------------------|
 | where is the mean of independent trials?                    | `mean_interval`     |
+| the same, within the range of the values                    | `bootstrap_interval` |
+| how often does a run score above each of several levels?    | `performance_profile` |
+| how likely is a run of one method to beat one of another?   | `improvement`       |
 | a robust score over several tasks, few runs each            | `iqm_interval`      |
 | do two methods differ, run on the same trials?              | `paired_difference` |
 | do two methods differ, run on independent trials?           | `welch`             |
@@ -15,7 +18,7 @@ A large p-value of a difference test is no evidence of equality; only `equivalen
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import floor, isfinite, log10
 from typing import Any
@@ -26,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from surefoot.errors import InputError
 
 Array = NDArray[np.float64]
+FEW = 10  # independent values below which a bootstrap interval is too narrow to lean on
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,68 @@ def mean_interval(x: ArrayLike, level: float = 0.95, axis: int = 0) -> Interval:
     mean, variance, n = _moments(values, axis)
     half = _t_quantile(level, n - 1) * np.sqrt(variance / n)
     return Interval(_scalar(mean), _scalar(mean - half), _scalar(mean + half), n, level)
+
+
+def bootstrap_interval(
+    x: ArrayLike, seed: int = 0, resamples: int = 2000, level: float = 0.95
+) -> Interval:
+    """The mean of independent values `x[n]`, or of each column of `x[n, K]`, by the percentile
+    bootstrap: within the range of the values, so never a return that cannot be.
+
+    Below `FEW` values it is too narrow: of 5 normal values it holds the mean in 84 % of cases,
+    of 10 in 90 %.
+    """
+    values = _values(x, "x", at_least=2)
+    _check_level(level)
+    counts = _counts(len(values), resamples, np.random.default_rng(seed))
+    first = values[:1]  # shifted by it, constant values stay exact
+    drawn = first[0] + counts @ (values - first) / len(values)
+    return _percentiles(_moments(values, 0)[0], drawn, len(values), level)
+
+
+def performance_profile(
+    scores: ArrayLike, levels: ArrayLike, seed: int = 0, level: float = 0.95
+) -> Interval:
+    """Share of runs that score above each of `levels` (Agarwal et al., 2021), with pointwise
+    bootstrap intervals."""
+    above = _values(scores, "scores", at_least=2)[:, None] > np.asarray(levels, dtype=float)
+    return bootstrap_interval(above.astype(float), seed, level=level)
+
+
+def improvement(
+    tasks: Sequence[tuple[ArrayLike, ArrayLike]],
+    seed: int = 0,
+    resamples: int = 2000,
+    level: float = 0.95,
+) -> Interval:
+    """Probability that a run of x scores above a run of y, ties counted half (Mann and Whitney's
+    U over its largest value), averaged over `tasks`, each a pair of runs `(x[n], y[m])`.
+
+    The interval draws runs with replacement within each task and method (Agarwal et al., 2021).
+    """
+    _check_level(level)
+    if not tasks:
+        raise InputError("tasks is empty: there is nothing to compare")
+    rng, estimate, drawn, runs = np.random.default_rng(seed), 0.0, np.zeros(resamples), 0
+    for x, y in tasks:
+        first, second = _samples(x, y, paired=False)
+        wins = np.heaviside(first[:, None] - second[None, :], 0.5)
+        of_x, of_y = (_counts(len(values), resamples, rng) for values in (first, second))
+        drawn += ((of_x @ wins) * of_y).sum(axis=1) / wins.size
+        estimate, runs = estimate + float(wins.mean()), runs + len(first) + len(second)
+    return _percentiles(np.float64(estimate / len(tasks)), drawn / len(tasks), runs, level)
+
+
+def _counts(n: int, resamples: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """How often each of n values is in a resample, `[resamples, n]`."""
+    if resamples < 100:
+        raise InputError(f"resamples is {resamples}: an interval needs at least 100")
+    return rng.multinomial(n, np.full(n, 1 / n), size=resamples)
+
+
+def _percentiles(estimate: Any, drawn: Array, n: int, level: float) -> Interval:
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return Interval(_scalar(estimate), _scalar(low), _scalar(high), n, level)
 
 
 def share_interval(hits: ArrayLike, level: float = 0.95) -> Interval:

@@ -27,6 +27,7 @@ class EnvState(NamedTuple):
 
 
 Outcome = tuple[EnvState, jax.Array, jax.Array, jax.Array, jax.Array]
+Moved = tuple[jax.Array, jax.Array, jax.Array]
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class PureEnv(ABC):
     def draw_start(self, key: jax.Array) -> jax.Array: ...
 
     @abstractmethod
-    def move(self, x: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def move(self, x: jax.Array, action: jax.Array) -> Moved:
         """The next `x`, the reward and whether it terminated."""
 
     def reset(self, key: jax.Array) -> EnvState:
@@ -52,6 +53,38 @@ class PureEnv(ABC):
         x, reward, terminated = self.move(state.x, action)
         steps = state.steps + 1
         return EnvState(x, steps), x, reward, terminated, steps >= self.time_limit
+
+
+@dataclass(frozen=True)
+class RandomEnv(PureEnv):
+    """An environment with one random number a step, drawn from a key in its state."""
+
+    scale: float = 1.0
+    """Of all rewards."""
+
+    def draw(self, key: jax.Array) -> jax.Array:
+        """The random number of a step."""
+        return jax.random.normal(key)
+
+    @abstractmethod
+    def moved(self, x: jax.Array, action: jax.Array, noise: Any) -> Moved:
+        """`move`, with the step's random number."""
+
+    def move(self, x: jax.Array, action: jax.Array) -> Moved:
+        return self.moved(x, action, 0.0)  # what happens on average
+
+    def reset(self, key: jax.Array) -> EnvState:
+        start, noise = jax.random.split(key)
+        return EnvState(
+            self.draw_start(start), jnp.zeros((), jnp.int32), jax.random.key_data(noise)
+        )
+
+    def step(self, state: EnvState, action: jax.Array) -> Outcome:
+        key, now = jax.random.split(jax.random.wrap_key_data(state.noise))
+        x, reward, terminated = self.moved(state.x, action, self.draw(now))
+        steps = state.steps + 1
+        after = EnvState(x, steps, jax.random.key_data(key))
+        return after, x, self.scale * reward, terminated, steps >= self.time_limit
 
 
 @dataclass(frozen=True)
@@ -66,7 +99,7 @@ class CartPole(PureEnv):
     def draw_start(self, key: jax.Array) -> jax.Array:
         return jax.random.uniform(key, (4,), minval=-0.05, maxval=0.05)
 
-    def move(self, x: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def move(self, x: jax.Array, action: jax.Array) -> Moved:
         gravity, pole_mass, total_mass, half_length, tau = 9.8, 0.1, 1.1, 0.5, 0.02
         position, speed, angle, turning = x
         force = jnp.where(action == 1, 10.0, -10.0)
@@ -100,7 +133,7 @@ class MountainCar(PureEnv):
         position = jax.random.uniform(key, minval=-0.6, maxval=-0.4)
         return jnp.stack([position, jnp.zeros(())])
 
-    def move(self, x: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def move(self, x: jax.Array, action: jax.Array) -> Moved:
         position, speed = x
         push = (action - 1) * 0.001 + jnp.cos(3 * position) * -0.0025
         speed = jnp.clip(speed + push, -0.07, 0.07)

@@ -100,6 +100,11 @@ class TrainingEnv:
     def name(self) -> str:
         return env_name(self.env)
 
+    @property
+    def environments(self) -> list[Any]:
+        """All there are: one."""
+        return [self.env]
+
     def limit_time(self, seconds: float | None) -> None:
         """How long a step or a reset may take from now on."""
         self._timeout = seconds
@@ -117,15 +122,6 @@ class TrainingEnv:
                 self.env.close()
             self.env = self.remake()
             self.limit_time(self._timeout)
-
-
-def refuse_masks(env: gym.Env[Any, Any], info: dict[str, Any]) -> None:
-    """Infeasible actions would be taken, and learned from, by an agent that knows no masks."""
-    if "action_mask" in info or hasattr(env.unwrapped, "action_masks"):
-        raise InputError(
-            f"{env_name(env)} masks actions, which NeuralAgent cannot honour yet: train a "
-            "TabularAgent on its TabularMDP, or wrap the environment so that every action is legal"
-        )
 
 
 def limited(call: Callable[..., Any], seconds: float) -> Callable[..., Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -14,18 +15,39 @@ from surefoot.errors import InputError, SurefootError
 EXTRA = re.compile(r"classic[-_]control|box2d", re.IGNORECASE)  # what surefoot[envs] brings
 
 
-def made_env(env_id: str, **options: Any) -> gym.Env[Any, Any]:
-    """`gymnasium.make`, where a failure is an error of one line."""
+def made_env(env_id: str, wrappers: Sequence[str] = (), **options: Any) -> gym.Env[Any, Any]:
+    """`gymnasium.make`, where a failure is an error of one line; and `wrappers` around it, each
+    named `module:Name`, the first innermost."""
     try:
-        return gym.make(env_id, **options)
+        env = gym.make(env_id, **options)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # an environment of the user's own can raise anything
-        known = isinstance(error, gym.error.Error | ImportError | SurefootError)
-        text = f"{'' if known else f'{type(error).__name__}: '}{' '.join(str(error).split())}"
-        if isinstance(error, gym.error.DependencyNotInstalled) and EXTRA.search(text):
-            text = "it needs packages that are not installed: pip install 'surefoot[envs]'"
-        raise InputError(f"environment {env_id!r}: {text}") from error
+        raise _one_line(f"environment {env_id!r}", error) from error
+    for name in wrappers:
+        env = _wrapped(env, name)
+    return env
+
+
+def _wrapped(env: gym.Env[Any, Any], name: str) -> gym.Env[Any, Any]:
+    module, _, attribute = name.partition(":")
+    if not (module and attribute):
+        raise InputError(f"wrapper {name!r}: write it as module:Name")
+    try:
+        made = getattr(importlib.import_module(module), attribute)(env)
+    except Exception as error:  # so can a wrapper
+        raise _one_line(f"wrapper {name!r}", error) from error
+    if not isinstance(made, gym.Env):
+        raise InputError(f"wrapper {name!r} makes a {type(made).__name__}, not an environment")
+    return made
+
+
+def _one_line(what: str, error: BaseException) -> InputError:
+    known = isinstance(error, gym.error.Error | ImportError | AttributeError | SurefootError)
+    text = f"{'' if known else f'{type(error).__name__}: '}{' '.join(str(error).split())}"
+    if isinstance(error, gym.error.DependencyNotInstalled) and EXTRA.search(text):
+        text = "it needs packages that are not installed: pip install 'surefoot[envs]'"
+    return InputError(f"{what}: {text}")
 
 
 def separate_env(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:

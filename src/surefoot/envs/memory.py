@@ -23,11 +23,11 @@ from surefoot.errors import InputError, RunError
 Arrays = dict[str, np.ndarray]
 
 
-def read_memory(env: gym.Env[Any, Any]) -> tuple[list[Any], Arrays]:
-    """What each layer carries, as JSON and arrays: taken between two episodes."""
+def read_memory(envs: list[Any]) -> tuple[list[Any], Arrays]:
+    """What each layer of the environments carries, as JSON and arrays."""
     arrays: Arrays = {}
     memory = []
-    for layer in _layers(env):
+    for layer in _layers(envs):
         state = _state_of(layer)
         if state is not None:
             name = type(layer).__name__
@@ -37,9 +37,9 @@ def read_memory(env: gym.Env[Any, Any]) -> tuple[list[Any], Arrays]:
     return memory, arrays
 
 
-def restore_memory(env: gym.Env[Any, Any], memory: Any, arrays: Arrays, path: object) -> None:
-    """Set each layer to what it carried. The environment has been reset before."""
-    mine = [layer for layer in _layers(env) if _state_of(layer) is not None]
+def restore_memory(envs: list[Any], memory: Any, arrays: Arrays, path: object) -> None:
+    """Set each layer to what it carried. The environments have been reset before."""
+    mine = [layer for layer in _layers(envs) if _state_of(layer) is not None]
     own = [type(layer).__name__ for layer in mine]
     try:
         names = [entry["layer"] for entry in memory]
@@ -54,13 +54,15 @@ def restore_memory(env: gym.Env[Any, Any], memory: Any, arrays: Arrays, path: ob
         raise InputError(f"{path}: the memory of the environment is damaged ({error})") from None
 
 
-def _layers(env: gym.Env[Any, Any]) -> list[Any]:
-    """The wrappers from outside in, and the environment."""
+def _layers(envs: list[Any]) -> list[Any]:
+    """Of each environment, the wrappers from outside in and the environment."""
     layers: list[Any] = []
-    while isinstance(env, gym.Wrapper):
+    for env in envs:
+        while isinstance(env, gym.Wrapper):
+            layers.append(env)
+            env = env.env
         layers.append(env)
-        env = env.env
-    return [*layers, env]
+    return layers
 
 
 def _state_of(layer: Any) -> Any:

@@ -22,22 +22,20 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from surefoot.envs.classic import CartPole, EnvState, Outcome, PureEnv
+from surefoot.envs.classic import CartPole, EnvState, Moved, RandomEnv
 from surefoot.envs.drawing import draw_plane
 from surefoot.envs.risk import PRICE, QUESTIONS, TRAP
 from surefoot.errors import InputError, unknown
 
-Moved = tuple[jax.Array, jax.Array, jax.Array]
 ANY = 3.4e38  # what float32 can hold
 
 
 @dataclass(frozen=True)
-class NoisyEnv(PureEnv):
-    """A compiled environment with one random number a step, drawn from a key in its state."""
+class NoisyEnv(RandomEnv):
+    """A task with noisy places, and what is asked there."""
 
     question: str = "tie"
     price: float = PRICE
-    scale: float = 1.0
     questions: ClassVar[tuple[str, ...]] = QUESTIONS
     bounds: ClassVar[tuple[tuple[float, float], ...]]
     """Lowest and highest of each number that is seen."""
@@ -55,14 +53,6 @@ class NoisyEnv(PureEnv):
         """By how many deviations of its return the risky way is better."""
         return {"tie": 0.0, "price": self.price, "trap": -TRAP}[self.question]
 
-    def draw(self, key: jax.Array) -> jax.Array:
-        """The random number of a step."""
-        return jax.random.normal(key)
-
-    @abstractmethod
-    def moved(self, x: jax.Array, action: jax.Array, noise: Any) -> Moved:
-        """`move`, with the step's random number."""
-
     @abstractmethod
     def at_risk(self, x: Any) -> Any:
         """Whether acting here pays a noisy reward."""
@@ -70,22 +60,6 @@ class NoisyEnv(PureEnv):
     @abstractmethod
     def picture(self, x: np.ndarray) -> tuple[Any, Any, str]:
         """A point of the unit square, the box of it that is noisy, and both in words."""
-
-    def move(self, x: jax.Array, action: jax.Array) -> Moved:
-        return self.moved(x, action, 0.0)  # what happens on average
-
-    def reset(self, key: jax.Array) -> EnvState:
-        start, noise = jax.random.split(key)
-        return EnvState(
-            self.draw_start(start), jnp.zeros((), jnp.int32), jax.random.key_data(noise)
-        )
-
-    def step(self, state: EnvState, action: jax.Array) -> Outcome:
-        key, now = jax.random.split(jax.random.wrap_key_data(state.noise))
-        x, reward, terminated = self.moved(state.x, action, self.draw(now))
-        steps = state.steps + 1
-        after = EnvState(x, steps, jax.random.key_data(key))
-        return after, x, self.scale * reward, terminated, steps >= self.time_limit
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@
 | `gym_choices` | what 5.3 leaves open            | `control`     | tasks and training of 5.3    |
 | `risky_cliff` | 5.4, control under uncertainty  | `moments`     | probes of dispersion (5.3)   |
 | `theory`      | not of it: policy improvement   | `improvement` | rules that `theory` checks   |
-| `surest`      | not of it: what 0.2 promises    |               |                              |
+| `surest`      | not of it: what 0.2 promises    | `surest_cells`| what `surest` runs           |
 | `never_worse` | not of it: what that costs      |               |                              |
 
 Each module has its settings (`RegressionConfig`, ...), its `EXPERIMENT`, its `run` and its

@@ -48,9 +48,18 @@ CAPTIONS: dict[str, dict[str, str]] = {
         "their interquartile mean thick. Dotted: solved.",
     },
     "surest": {
+        "promise": "Which action three rules take on the same estimates, with nothing set: tables "
+        "on the risky cliff, networks on two roads and on one and ten steps. Left the sure action "
+        "is worth the same as the noisy one, right it is worth less. 95 % intervals.",
         "rules": "The same tables, decided by each rule: share of trials that take the sure path "
         "where it parts from the one along the cliff, which is worth the same. 95 % intervals.",
     },
+    "suite": dict.fromkeys(
+        ("table-same", "table-online", "table-network"),
+        "Who answers which question: ✓ right, ✗ wrong. On ties and traps the number is the "
+        "share of right decisions, on prices the deviations of return given up; means over seeds. "
+        "A dash: not played, or no action is right.",
+    ),
     "theory": {
         "counterexample": "The smallest process in which taking the better CVaR in a state makes "
         "that of the start worse. Left: probabilities and returns. Right: cumulative quantiles of "

@@ -10,7 +10,8 @@
 | a training run | `draw_learning(episodes, evaluations)`             | columns of the CSV files |
 |                | `draw_authorities(episodes)`, None if not counted  | columns `by_*`           |
 |                | `draw_watched(steps, z, actions, title)`           | `z[T, A, N]` of a state  |
-| a sweep        | `draw_sweep_cells(cells)`                          | of summary.json          |
+| a sweep        | `draw_sweep_cells(cells, values)`                  | of summary.json          |
+|                | `draw_sweep_profiles(values)`                      | a return for each seed   |
 |                | `draw_sweep_curves(curves)`, named by `cell_label` | `[E, 2]` for each seed   |
 | a comparison   | `draw_comparison(returns, dominant, ...)`          | columns of returns       |
 |                | `draw_bands(bands, words)`                         | a band for each pair     |
@@ -44,6 +45,7 @@ from surefoot.plots.training import (
     draw_learning,
     draw_sweep_cells,
     draw_sweep_curves,
+    draw_sweep_profiles,
     draw_watched,
 )
 
@@ -62,6 +64,7 @@ __all__ = [
     "draw_learning",
     "draw_sweep_cells",
     "draw_sweep_curves",
+    "draw_sweep_profiles",
     "draw_watched",
     "heatmap",
     "intervals",

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.core.stats import Interval, mean_interval
+from surefoot.core.stats import Interval, bootstrap_interval, performance_profile
 from surefoot.errors import InputError
 from surefoot.plots.figures import label, legend, legend_below, new_figure
-from surefoot.plots.marks import band, curve, intervals, thin
+from surefoot.plots.marks import POINTS, band, curve, intervals, thin
 from surefoot.plots.styles import AUTHORITIES, BLUE, VERMILION, Style, styles
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 TRAINING, EVALUATION = Style(BLUE, "o", "-"), Style(VERMILION, "s", "--")
 STEPS = "environment steps"
 MOST_CURVES = 12  # that a reader can still tell apart
+MOST_PANELS = 6
+DOTS = 0.7  # opacity: a contrast of 3 on white, and more on a dark page
 # What a cell of a sweep's summary holds besides its place in the grid.
 MEASURES = ("seeds", "failed", "mean", "low", "high", "cvar_0.25", "training_return")
 
@@ -56,7 +58,7 @@ def _episodes(ax: Axes, step: np.ndarray, values: np.ndarray) -> None:
     fine = np.isfinite(values)
     x, y, width = step[fine], values[fine], _window(int(fine.sum()))
     at = thin(len(x), 800)
-    ax.plot(x[at], y[at], ".", color=BLUE, markersize=3, alpha=0.35)
+    ax.plot(x[at], y[at], ".", color=BLUE, markersize=3.5, alpha=DOTS)
     mean = moving_mean(y, width)
     at = thin(len(mean))
     curve(ax, x[width - 1 :][at], mean[at], "training", TRAINING)
@@ -134,9 +136,13 @@ def cell_label(cell: Mapping[str, Any]) -> str:
     return ", ".join(f"{k} {v}" for k, v in cell.items() if k not in MEASURES) or "all trials"
 
 
-def draw_sweep_cells(cells: Sequence[Mapping[str, Any]]) -> Figure:
-    """Return of every cell of a sweep's summary: evaluation, its worst quarter, while training."""
+def draw_sweep_cells(
+    cells: Sequence[Mapping[str, Any]], values: Sequence[Sequence[float]] = ()
+) -> Figure:
+    """Return of every cell of a sweep's summary: evaluation, its worst quarter, while training;
+    `values[cell]` are those of its seeds, a dot each."""
     rows = [cell for cell in cells if cell["mean"] is not None]
+    dots = [own for cell, own in zip(cells, values, strict=False) if cell["mean"] is not None]
     if not rows:
         raise InputError("no trial of the sweep has a result yet")
     names = {"mean": "return of the evaluation", "cvar_0.25": "mean of the worst quarter",
@@ -144,9 +150,13 @@ def draw_sweep_cells(cells: Sequence[Mapping[str, Any]]) -> Figure:
     figure, ax = new_figure(size=(9, 1.8 + 0.45 * len(rows)))
     groups = {name: [_cell_interval(row, key) for row in rows] for key, name in names.items()}
     intervals(ax, groups, [cell_label(row) for row in rows], across=True)
+    lane = -0.8 / len(groups)  # that of the evaluation, the first of the groups
+    for row, own in enumerate(dots):
+        ax.plot(own, np.full(len(own), row + lane), "o", color=BLUE, markersize=4.5, alpha=DOTS,
+                markeredgewidth=0, zorder=1, label="" if row else "a seed")  # fmt: skip
     seeds = sorted({int(row["seeds"]) for row in rows})
     count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    label(ax, f"{count} seeds a cell; bars: 95 % interval over seeds", "return")
+    label(ax, f"{count} seeds a cell; bars: 95 % bootstrap interval over seeds", "return")
     legend_below(figure, ax)
     return figure
 
@@ -160,23 +170,44 @@ def _cell_interval(row: Mapping[str, Any], key: str) -> Interval | None:
     return Interval(value, low if bounded else value, high if bounded else value, row["seeds"])
 
 
+def draw_sweep_profiles(values: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
+    """Performance profiles (Agarwal et al., 2021), a panel for each task: of each method the share
+    of trainings that reach more than a return. `values[task][method]` has one value a seed."""
+    tasks = list(values)[:MOST_PANELS]
+    columns = min(len(tasks), 3)
+    rows = -(-len(tasks) // columns)
+    wide = 9 if columns == 1 else 4.6 * columns
+    figure, axes = new_figure(rows, columns, size=(wide, 4.2 * rows))
+    names = list(dict.fromkeys(name for task in tasks for name in values[task]))[:MOST_CURVES]
+    looks, panels = styles(names), np.ravel(axes)
+    for ax in panels[len(tasks) :]:
+        ax.set_visible(False)
+    for ax, task in zip(panels, tasks, strict=False):
+        own = {name: values[task][name] for name in names if len(values[task].get(name, ())) > 1}
+        every = np.concatenate([np.asarray(v, dtype=float) for v in own.values()] or [np.zeros(1)])
+        air = 0.05 * float(np.ptp(every)) or 1.0
+        at = np.linspace(every.min() - air, every.max() + air, POINTS)
+        for name, scores in own.items():
+            shares = performance_profile(scores, at)
+            band(ax, at, 100 * shares.mean, 100 * shares.low, 100 * shares.high, name,
+                 look=looks[name])  # fmt: skip
+        label(ax, task or "To the right is better", "return", "share of trainings above it (%)")
+    legend_below(figure, panels[0], 2)
+    return figure
+
+
 def draw_sweep_curves(curves: Mapping[str, Sequence[ArrayLike]]) -> Figure:
     """Evaluation return while learning: `curves[label]` are `[E, 2]` (step, return), one a seed."""
     figure, ax = new_figure(size=(9, 4.6))
     names = list(curves)[:MOST_CURVES]
-    looks, means = styles(names), []
+    looks = styles(names)
     for name in names:
         own = [np.asarray(each, dtype=float).reshape(-1, 2) for each in curves[name]]
         own = [each for each in own if np.array_equal(each[:, 0], own[0][:, 0])]
         steps, values = own[0][:, 0], np.stack([each[:, 1] for each in own])
         mean = values.mean(0)
-        shown = mean_interval(values) if len(own) > 1 else Interval(mean, mean, mean, 1)
+        shown = bootstrap_interval(values) if len(own) > 1 else Interval(mean, mean, mean, 1)
         band(ax, steps, mean, shown.low, shown.high, name, look=looks[name])
-        means.append(mean)
-    # Framed around the means: an interval over two seeds can be wider than any page.
-    every = np.concatenate(means)
-    air = 0.15 * float(np.ptp(every)) or 1.0
-    ax.set_ylim(every.min() - air, every.max() + air)
     more = f", the first {len(names)} of {len(curves)} cells" if len(curves) > len(names) else ""
     label(ax, f"Mean over seeds with 95 % interval{more}", STEPS, "evaluation return")
     legend_below(figure, ax, 2)

@@ -5,9 +5,9 @@
     report("results/risky-cliff")          # writes results/risky-cliff/report.html
 
 `sources` finds what lies at the path and reads it by `stored`, which trusts no file; `training`,
-`comparison` and `explorer` make its parts; `page` renders them by the templates. Figures are those
-that `surefoot.plots` and `surefoot.paper` draw; nothing is drawn here but the explorer's curves,
-by the page's own script.
+`sweep`, `comparison` and `explorer` make its parts; `page` renders them by the templates. Figures
+are those that `surefoot.plots` and `surefoot.paper` draw; nothing is drawn here but the explorer's
+curves, by the page's own script.
 """
 
 from __future__ import annotations

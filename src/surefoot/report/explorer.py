@@ -26,7 +26,7 @@ from surefoot.envs.cliffs import (
 from surefoot.envs.montecarlo import monte_carlo_returns
 from surefoot.errors import InputError
 from surefoot.plots.styles import LINES, MARKERS, PALETTE
-from surefoot.policies import Policy, policy_named
+from surefoot.policies import DecidedBy, Policy, policy_named
 from surefoot.report.page import Explorer
 from surefoot.report.stored import Stored
 
@@ -145,9 +145,10 @@ def _numbers(e: Explanation) -> dict[str, Any]:
 
 
 def _decision(e: Explanation, sentences: dict[str, int]) -> list[Any]:
-    """Action, who decided, tied actions, sentences."""
+    """Action, who decided (dominance only where it is more than the mean), ties, sentences."""
+    who = DecidedBy.SCORE if e.by_mean_alone else e.decided_by
     said = [sentences.setdefault(s, len(sentences)) for s in (*e.words, e.relations)]
-    return [e.action, int(e.decided_by), [int(a) for a in np.flatnonzero(e.tied)], said]
+    return [e.action, int(who), [int(a) for a in np.flatnonzero(e.tied)], said]
 
 
 def _digits(values: Any) -> Any:

@@ -89,13 +89,20 @@ def section_of(path: Path) -> Section:
         lead = ", ".join(f"{name} {config[name]}" for name in SETTINGS if name in config)
         parts = training_parts(stored, config)
     elif kind == "sweep":
-        from surefoot.report.training import sweep_parts
+        from surefoot.report.sweep import sweep_parts
 
         parts = sweep_parts(stored)
     elif kind == "comparison":
         from surefoot.report.comparison import comparison_parts
 
         parts = comparison_parts(stored, _figures(stored))
+    elif kind == "suite":
+        from surefoot.report.suite import LEAD, suite_parts
+
+        title, lead = f"Risk suite: {_name(path)}", LEAD
+        parts = guarded("Who is right", lambda: suite_parts(stored))
+        parts += guarded("Claims", lambda: _claims(stored))
+        parts += _figures(stored, kind)
     else:
         title, lead = kind or _name(path), ABOUT.get(kind, "")
         parts = guarded("Claims", lambda: _claims(stored))

@@ -1,8 +1,8 @@
-"""A training or a sweep on a page: curves, who decided, watched distributions, decisions."""
+"""A training on a page: curves, who decided, watched distributions, decisions."""
 
 from __future__ import annotations
 
-import csv
+import base64
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from surefoot import plots
 from surefoot.agents.loading import open_agent
+from surefoot.core.stats import Interval
 from surefoot.envs.cliffs import CliffGrid, noisy_states
 from surefoot.errors import InputError
-from surefoot.report.comparison import verdict_parts
 from surefoot.report.explorer import (
     Learned,
     Place,
@@ -21,22 +21,21 @@ from surefoot.report.explorer import (
     explore,
     policies_to_ask,
 )
-from surefoot.report.page import DataTable, Explorer, Figure, Note, Part, guarded
+from surefoot.report.film import FILE
+from surefoot.report.page import Explorer, Figure, Note, Part, guarded
 from surefoot.report.stored import Stored, drawn_uri
 from surefoot.runs.files import read_bytes
 
 MOST_STATES = 600  # of a table that is shown state by state
 MOST_STEPS = 12  # of the watched distributions that can be chosen from
-MOST_FAILURES = 24  # that a page lists
-NUMBERS = {
-    "seeds": "seeds", "failed": "failed", "mean": "return", "low": "95 % from", "high": "to",
-    "cvar_0.25": "worst 25 %", "training_return": "while training",
-}  # fmt: skip
+LARGEST_FILM = 20_000_000  # bytes that a page embeds
 
 
 def training_parts(stored: Stored, config: Mapping[str, Any]) -> list[Part]:
     agent, why = _agent(stored, config.get("env"))
     return [
+        *guarded("The score", lambda: _score(stored)),
+        *guarded("Episodes to watch", lambda: _film(stored)),
         *guarded("Learning curve", lambda: _learning(stored)),
         *guarded("Who decided", lambda: _authorities(stored)),
         *guarded("What was watched", lambda: _watched(stored, config, agent)),
@@ -57,7 +56,33 @@ def _agent(stored: Stored, env: Any) -> tuple[Any, str]:
         return None, f"the agent cannot be opened ({error})"
 
 
+def _score(stored: Stored) -> list[Part]:
+    """The final score as a number, with its interval."""
+    summary = stored.json("summary.json")
+    if not isinstance(summary.get("evaluation_return"), dict):
+        return []
+    score = Interval.from_dict(summary["evaluation_return"])
+    after = f" after {summary['steps']:,} steps" if isinstance(summary.get("steps"), int) else ""
+    text = f"Score: {score}, the mean return of {score.n} episodes without exploration{after}"
+    return [Note(f"{text} (95 % interval).")]
+
+
 # --- figures -------------------------------------------------------------------------------
+
+
+def _film(stored: Stored) -> list[Part]:
+    """What `surefoot watch` has written, if it has been called."""
+    if not stored.has(FILE):
+        return []
+    content = read_bytes(stored.file(FILE))
+    if content[:6] != b"GIF89a" or len(content) > LARGEST_FILM:
+        raise InputError(f"{FILE} is no GIF of up to {LARGEST_FILM / 1e6:.0f} MB")
+    caption = (
+        "What the agent expects of each action as the episode goes on: all particles, their middle "
+        "half and their mean; the action taken is blue, and the words say who decided."
+    )
+    uri = f"data:image/gif;base64,{base64.b64encode(content).decode()}"
+    return [Figure("watch", "Episodes to watch", uri, caption)]
 
 
 def _learning(stored: Stored) -> list[Part]:
@@ -166,7 +191,7 @@ def _table(agent: Any) -> Explorer:
                    start=start, columns=columns)  # fmt: skip
     caption = (
         "Click a state, or move with the arrow keys: what the agent has learned there, and what a "
-        "policy decides. Ring: dominance decided."
+        "policy decides. Ring: dominance decided, not the mean alone."
     )
     return Explorer("The agent, state by state", data, caption)
 
@@ -217,63 +242,3 @@ def _first_observation(agent: Any) -> Explorer:
     data = explore(learned, [place], actions=_action_names(agent, z.shape[-2]))
     caption = "What the agent expects of each action at the beginning, and what it decides."
     return Explorer("The agent's first decision", data, caption)
-
-
-# --- sweeps --------------------------------------------------------------------------------
-
-
-def sweep_parts(stored: Stored) -> list[Part]:
-    return [
-        *guarded("Cells", lambda: _cells(stored)),
-        *guarded("Dominance between cells", lambda: _cell_verdicts(stored)),
-        *guarded("Learning curves", lambda: _curves(stored)),
-        *guarded("Failures", lambda: _failures(stored)),
-    ]
-
-
-def _cells(stored: Stored) -> list[Part]:
-    cells = stored.json("summary.json").get("cells")
-    if not cells:
-        return [Note("The sweep has no summary yet.", "quiet")]
-    rows = tuple((plots.cell_label(c), *(_number(c.get(name)) for name in NUMBERS)) for c in cells)
-    table = DataTable(("cell", *NUMBERS.values()), rows, "Each cell in numbers", look="numbers")
-    return [Figure("cells", "Return of each cell", drawn_uri(plots.draw_sweep_cells(cells))), table]
-
-
-def _cell_verdicts(stored: Stored) -> list[Part]:
-    """Paired by seed; a sweep with one cell, or with very many, has none."""
-    if not stored.has("comparison.json"):
-        return []
-    content = stored.json("comparison.json")
-    about = "Cells are compared by the mean return of each training, paired by seed."
-    notes = [Note(f"{note}.", "warning") for note in content["notes"]]
-    return [*notes, *verdict_parts(content), Note(about, "quiet")]
-
-
-def _number(value: Any) -> str:
-    return "" if value is None else f"{value:.5g}" if isinstance(value, float) else str(value)
-
-
-def _curves(stored: Stored) -> list[Part]:
-    """Evaluation return while learning, of the trials that were evaluated on the way."""
-    if not stored.has("trials.csv"):
-        return []
-    curves: dict[str, list[np.ndarray]] = {}
-    for row in csv.DictReader(read_bytes(stored.file("trials.csv")).decode().splitlines()):
-        name = f"results/{row['key']}.json"
-        if row["key"].isalnum() and stored.has(name):
-            cell = {k: v for k, v in row.items() if k not in ("seed", "return", "key")}
-            curve = np.asarray(stored.json(name)["curve"], dtype=float)
-            curves.setdefault(plots.cell_label(cell), []).append(curve)
-    if not any(len(curve) > 1 for own in curves.values() for curve in own):
-        return []
-    return [Figure("curves", "Learning curves", drawn_uri(plots.draw_sweep_curves(curves)))]
-
-
-def _failures(stored: Stored) -> list[Part]:
-    failures = stored.json("summary.json").get("failures", {})
-    if not failures:
-        return []
-    rows = tuple((str(name), str(why)) for name, why in list(failures.items())[:MOST_FAILURES])
-    more = f"The first {MOST_FAILURES} of {len(failures)}." if len(failures) > len(rows) else ""
-    return [DataTable(("trial", "why it has no result"), rows, "Trials without a result", more)]

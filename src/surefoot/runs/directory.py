@@ -51,6 +51,7 @@ EXISTING = ("error", "resume", "overwrite")
 KINDS = (
     "training", "sweep", "comparison", "risky-cliff", "evaluation", "regression", "ablation", "gym",
     "gym-choices", "figures", "theory", "surest", "never-worse",
+    "suite",
 )  # fmt: skip
 FILES = (
     "complete.json",  # first: a run that is being removed must not look complete

@@ -19,8 +19,9 @@ from surefoot.core.stats import Interval, mean_interval
 from surefoot.envs import TabularEnv
 from surefoot.envs.discrete import DiscreteEnv, decode
 from surefoot.envs.making import made_env
+from surefoot.envs.masks import Masks
 from surefoot.errors import InputError, RunError, at_least
-from surefoot.policies import SSD, DecidedBy, Decision, Greedy, policy_named
+from surefoot.policies import SSD, DecidedBy, Decision, Greedy, mean_alone, policy_named
 from surefoot.runs.progress import Bar, progress
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ CVAR_LEVELS = (0.05, 0.25)
 TAILS = tuple(f"CVaR {level:g}" for level in CVAR_LEVELS)
 COLUMNS = ("policy", "mean return", "deviation", *TAILS, "steps")
 RESAMPLES = 1000
-ROUNDING = 1e-5  # of a lead in float32
 
 Returns = NDArray[np.float64]
 
@@ -124,47 +124,46 @@ def _episodes(
 ) -> Evaluated:
     """Each lane takes the next episode as soon as its last one is over."""
     totals, lengths = np.zeros(episodes), np.zeros(episodes, np.int64)
-    begun = len(lanes)
+    begun, readers = len(lanes), [Masks(lane) for lane in lanes]
     starts = [lane.reset(seed=seed + i) for i, lane in enumerate(lanes)]
-    seen, infos = [s[0] for s in starts], [s[1] for s in starts]
+    seen = [s[0] for s in starts]
+    masks: list[Any] = [reader.read(s[1]) for reader, s in zip(readers, starts, strict=True)]
     at: list[int | None] = list(range(begun))  # the episode each lane is in
     counts: Counter[str] = Counter()
     by_mean = isinstance(actor.policy, SSD | Greedy)
     while any(episode is not None for episode in at):
-        decision = actor.decide(_batch(seen), action_masks=_masks(infos))
+        known = masks[0] is not None
+        decision = actor.decide(_batch(seen), action_masks=np.stack(masks) if known else None)
         who = _who(decision, by_mean)
         for i, episode in enumerate(at):
             if episode is None:
                 continue
             counts[who[i]] += 1
             action = decode(lanes[i].action_space, int(decision.action[i]))
-            seen[i], reward, terminated, truncated, infos[i] = lanes[i].step(action)
+            seen[i], reward, terminated, truncated, info = lanes[i].step(action)
             totals[episode] += float(reward)
             if not np.isfinite(totals[episode]):
                 raise RunError(
                     f"{name}, episode {episode}: the environment returned the reward {reward}"
                 )
             lengths[episode] += 1
-            if terminated or truncated or lengths[episode] >= LONGEST:
+            over = terminated or truncated or lengths[episode] >= LONGEST
+            if over:
                 bar.advance()
                 at[i] = begun if begun < episodes else None
                 if begun < episodes:
-                    seen[i], infos[i] = lanes[i].reset(seed=seed + begun)
+                    seen[i], info = lanes[i].reset(seed=seed + begun)
                     begun += 1
+            if known:
+                masks[i] = readers[i].expect(info, final=at[i] is None)
     shares = {who: number / counts.total() for who, number in counts.most_common()}
     return Evaluated(name, totals, lengths, shares)
 
 
 def _who(decision: Decision, by_mean: bool) -> list[str]:
-    """Who decided for each lane. Where nobody that is worth the same is less sure than the action,
-    the mean alone decided, also if dominance, which sees the mean too, had said so: of particles
-    that have collapsed to one value nothing else is left."""
-    rows = np.arange(len(decision.action))
-    lead = decision.violations[rows, :, decision.action]  # of its F^-2 over each other's
-    gap = decision.gap - decision.gap[rows, decision.action][:, None]
-    surer = (decision.tied & (lead - gap > ROUNDING * lead)).any(axis=-1)
+    """Who decided for each lane, `mean` where that alone did."""
     names = np.array([kind.name.lower() for kind in DecidedBy], dtype=object)[decision.decided_by]
-    alone = (decision.decided_by == DecidedBy.DOMINANCE) & ~surer
+    alone = (decision.decided_by == DecidedBy.DOMINANCE) & mean_alone(decision)
     alone |= (decision.decided_by == DecidedBy.SCORE) & by_mean
     return list(np.where(alone, "mean", names))
 
@@ -173,17 +172,14 @@ def _batch(seen: list[Any]) -> Any:
     return seen if isinstance(seen[0], tuple | dict) else np.stack([np.asarray(s) for s in seen])
 
 
-def _masks(infos: list[dict[str, Any]]) -> Any:
-    if not all("action_mask" in info for info in infos):
-        return None
-    return np.stack([np.asarray(info["action_mask"], bool) for info in infos])
-
-
 def _maker(agent: Any, env: Any) -> Callable[[], gym.Env[Any, Any]]:
     if callable(env):
         return env
     if isinstance(env, str):
         return lambda: made_env(env)
+    maker = getattr(agent, "env_maker", None)
+    if maker is not None:
+        return maker
     inner = getattr(agent, "env", None)
     if isinstance(inner, DiscreteEnv):  # the environment below our integers
         inner = inner.env

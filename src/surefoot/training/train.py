@@ -55,6 +55,8 @@ class Training:
     seed: int = 0
     compiled: bool = False
     env_options: Mapping[str, Any] = field(default_factory=dict)
+    wrapper: tuple[str, ...] = ()
+    """Wrappers around it, each as `module:Name`, the first innermost."""
     eval_every: int | None = None
     eval_episodes: int = 10
     watch: tuple[Any, ...] = ()
@@ -85,6 +87,8 @@ class Training:
         """Flat, as the options of the command line are."""
         own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         del own["config"]
+        if not self.wrapper:  # what was trained without has the same key as ever
+            del own["wrapper"]
         return {"agent": self.agent, **own, **settings(self.config)}
 
     @property
@@ -99,10 +103,12 @@ class Training:
         return [*range(every, self.steps, every), self.steps]
 
     def make_env(self) -> Any:
-        return made_env(self.env, **self.env_options)
+        return made_env(self.env, self.wrapper, **self.env_options)
 
     def env_argument(self) -> Any:
-        """The environment's name, which a fault can make anew; or one made with its options."""
+        """The environment's name, or how to make one with its options and wrappers."""
+        if self.wrapper:
+            return self.make_env
         return self.make_env() if self.env_options else self.env
 
     def make_agent(self) -> NeuralAgent | TabularAgent:

@@ -80,14 +80,21 @@ def test_masks() -> None:
         actor.predict(np.zeros(2), action_masks=[True, True, True])
 
 
+def turning(obs: np.ndarray) -> np.ndarray:
+    """As `model` where the first number is not positive; elsewhere action 1 is the sure one."""
+    z, first = model(obs), np.asarray(obs, float).reshape(len(obs), -1)[:, :1, None]
+    return np.where(first > 0, z[:, ::-1], z)
+
+
 def test_spaces() -> None:
-    discrete = act(model, PAPER, observation_space=spaces.Discrete(5))
-    assert discrete.predict(3)[0].shape == ()
-    assert discrete.predict(np.array([3, 4]))[0].shape == (2,)
+    discrete = act(turning, PAPER, observation_space=spaces.Discrete(5))
+    assert discrete.predict(4)[0].tolist() == 1  # one observation, one action
+    assert discrete.predict(np.array([0, 4]))[0].tolist() == [0, 1]
     both = spaces.Dict({"x": BOX, "t": spaces.Discrete(3)})
-    actor = act(lambda obs: model(obs["x"]), PAPER, observation_space=both)
-    assert actor.predict({"x": np.zeros(2), "t": 1})[0].shape == ()
-    assert actor.predict({"x": np.zeros((2, 2)), "t": np.zeros(2)})[0].shape == (2,)
+    actor = act(lambda obs: turning(obs["x"]), PAPER, observation_space=both)
+    assert actor.predict({"x": np.array([0.5, 0.0]), "t": 1})[0].tolist() == 1
+    rows = {"x": np.array([[0.0, 0.5], [0.5, 0.0]]), "t": np.zeros(2)}
+    assert actor.predict(rows)[0].tolist() == [0, 1]
     with pytest.raises(InputError, match="some of its parts"):
         actor.predict({"x": np.zeros((4, 2)), "t": 1})
     with pytest.raises(InputError, match="keys"):

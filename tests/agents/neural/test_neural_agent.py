@@ -11,7 +11,8 @@ import pytest
 from tiny import NETWORK as TINY
 
 from surefoot.agents.neural import NeuralAgent
-from surefoot.agents.neural.loop import CompiledNetwork, compiled_step, to_device
+from surefoot.agents.neural.compiled_loop import CompiledNetwork, compiled_step
+from surefoot.agents.neural.loop import to_device
 from surefoot.envs import probes
 from surefoot.errors import InputError, RunError
 from surefoot.policies import SSD, CVaR, DecidedBy

@@ -12,13 +12,14 @@ from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from surefoot.agents.neural.acting import explore_rate
 from surefoot.agents.neural.config import PAPER, NeuralConfig
 from surefoot.agents.neural.losses import Categorical, equal_particles, loss_of
 from surefoot.agents.neural.network import init_mlp, mlp
 from surefoot.agents.neural.optimizer import adam
 from surefoot.agents.neural.replay import empty_replay, insert, sample, scaled
 from surefoot.agents.neural.spaces import Spec, spec_of
-from surefoot.agents.neural.step import Seen, compiled, explore_rate, init_carry, optimizer
+from surefoot.agents.neural.step import Seen, compiled, init_carry, optimizer
 from surefoot.core.losses import quantile_huber_loss
 from surefoot.errors import InputError
 
@@ -54,7 +55,7 @@ def test_n_step_returns_stop_where_the_episode_or_the_data_ends():
     batch = drawn(filled(flags, capacity=8), 5, n_step=3)
     want = {0: (31, 0.0), 1: (60, 0.0), 2: (100, 0.0), 3: (6000, 0.25), 4: (1e4, 0.5)}
     seen = set()
-    for start, action, reward, discount, end, number in zip(*batch, strict=True):
+    for start, action, reward, discount, end, number in zip(*batch[:6], strict=True):
         k = int(start[0])
         assert number == k  # as it was inserted
         seen.add(k)
@@ -91,15 +92,15 @@ def test_a_million_transitions_take_their_raw_size_and_no_copy_per_step():
     config = NeuralConfig(loss="qr", particles=2, hidden=(8,), replay_size=1_000_000)
     carry = init_carry(config, spec, jax.random.key(0))
     raw = 1_000_000 * (2 * 8 * 4 + 4 + 4 + 4)  # both observations, action, reward, ending
-    assert sum(leaf.nbytes for leaf in carry.replay) <= 1.3 * raw
+    assert sum(leaf.nbytes for leaf in jax.tree.leaves(carry.replay)) <= 1.3 * raw
     call, key = compiled(config, spec).step, jnp.zeros(2, jnp.uint32)
     seen = Seen(np.zeros((3, 8), np.float32), np.zeros(4, np.float32))
     target = jax.tree.map(jnp.copy, carry.params)
     memory = call.lower(carry, target, key, seen).compile().memory_analysis()
     assert memory.temp_size_in_bytes < 0.01 * raw  # room for no copy
-    places = [leaf.unsafe_buffer_pointer() for leaf in carry.replay]
+    places = [leaf.unsafe_buffer_pointer() for leaf in jax.tree.leaves(carry.replay)]
     carry, _ = call(carry, target, key, seen)
-    assert [leaf.unsafe_buffer_pointer() for leaf in carry.replay] == places
+    assert [leaf.unsafe_buffer_pointer() for leaf in jax.tree.leaves(carry.replay)] == places
 
 
 # --- optimiser and network -------------------------------------------------------------------
@@ -228,20 +229,6 @@ def test_quantile_and_squared_losses_against_their_definitions():
 class Spaces(gym.Env):
     def __init__(self, seen, done):
         self.observation_space, self.action_space = seen, done
-
-
-@pytest.mark.parametrize(
-    ("seen", "done"),
-    [
-        (spaces.Box(0, 1, (2, 2)), spaces.Discrete(2)),
-        (spaces.Dict({"a": spaces.Discrete(2)}), spaces.Discrete(2)),
-        (spaces.Box(0, 1, (2,)), spaces.Box(0, 1, (1,))),
-        (spaces.MultiDiscrete([2, 2]), spaces.Discrete(2)),
-    ],
-)
-def test_unsupported_spaces_are_named(seen, done):
-    with pytest.raises(InputError, match="supported are flat Box or Discrete observations"):
-        spec_of(Spaces(seen, done))
 
 
 def test_observations_are_stored_as_given():

@@ -15,13 +15,15 @@ from tiny import NETWORK
 
 import surefoot as sf
 from surefoot.agents.neural import NeuralAgent, NeuralConfig
+from surefoot.agents.neural.acting import act
+from surefoot.agents.neural.compiled_loop import CompiledNetwork
 from surefoot.agents.neural.ensemble import members, resample, surest_of_tied
-from surefoot.agents.neural.loop import CompiledNetwork, fresh_state
+from surefoot.agents.neural.loop import acting, fresh_state
 from surefoot.agents.neural.replay import Sample
 from surefoot.agents.neural.spaces import Spec, spec_of
 from surefoot.agents.neural.step import (
     Networks,
-    act,
+    average_share,
     batch_loss,
     compiled,
     init_carry,
@@ -232,7 +234,6 @@ LOSSES = [
 ]
 
 
-@pytest.mark.optimised
 @pytest.mark.parametrize("options", LOSSES, ids=lambda o: o["loss"])
 def test_rewards_of_another_size_teach_the_same_bit_for_bit(options):
     runs = {
@@ -299,6 +300,31 @@ def test_checkpoints_hold_the_ensemble_and_the_unit(tmp_path):
     loaded = sf.load(tmp_path / "agent.safetensors", Noisy(1000.0))
     obs = np.zeros(4, np.float32)
     np.testing.assert_array_equal(loaded.estimates(obs)[0], whole.estimates(obs)[0])
+
+
+# --- averaging -------------------------------------------------------------------------------
+
+
+def test_what_parameters_count_in_their_average():
+    # Learning starts at 20; the first average is taken at 100. Then all count alike, until the
+    # latest 300 steps count most.
+    config = NeuralConfig(**(NETWORK | {"averaging": 300}))
+    shares = {done: average_share(config, done) for done in (20, 50, 100, 150, 200, 300, 400, 900)}
+    third = pytest.approx(1 / 3)
+    assert shares == {20: 0, 50: 0, 100: 1, 150: 0, 200: 0.5, 300: third, 400: third, 900: third}
+
+
+def test_the_trained_parameters_decide_until_there_is_an_average():
+    agent = NeuralAgent(Noisy(), **NETWORK)
+    averaged = {}
+    for done in (10, 50, 99, 110):
+        agent.learn(done - agent.num_timesteps)
+        state = agent.state
+        (params, _), average = acting(agent.config, state), state.networks.average
+        same = [np.array_equal(params[-1], known[-1]) for known in (state.carry.params, average)]
+        averaged[done] = same
+    # Nothing learned yet: both are as initialised. Then the trained ones, then the average.
+    assert averaged == {10: [True, True], 50: [True, False], 99: [True, False], 110: [False, True]}
 
 
 # --- warnings --------------------------------------------------------------------------------

@@ -17,10 +17,10 @@ from sweep_cases import CLIFF, cliff, results
 
 from surefoot.agents.tabular import TabularConfig
 from surefoot.comparison import read_returns
-from surefoot.core.stats import mean_interval
+from surefoot.core.stats import bootstrap_interval
 from surefoot.errors import InputError
 from surefoot.training.sweep import Sweep, run_sweep
-from surefoot.training.sweep.summary import compare_cells
+from surefoot.training.sweep.summary import compare_cells, improvements
 from surefoot.training.train import Training
 
 
@@ -40,7 +40,7 @@ def test_table_files_and_intervals_agree_with_the_results(serial):
     row = result.rows[1]
     assert (row["env.sigma"], row["seeds"], row["failed"]) == (0.5, 3, 0)
     own = [r for r in records if r["training"]["env_options"] == {"sigma": 0.5}]
-    interval = mean_interval([np.mean(r["returns"]) for r in own])
+    interval = bootstrap_interval([np.mean(r["returns"]) for r in own])
     assert [row[k] for k in ("mean", "low", "high")] == pytest.approx(
         [interval.mean, interval.low, interval.high]
     )
@@ -78,17 +78,20 @@ def test_verdicts_between_cells():
     def cell(mean, own=0.3):
         return {s: float(mean + noise[s] + rng.normal(0, own)) for s in seeds}
 
-    c = compare_cells({"a": cell(0.0), "b": cell(1.0)})
-    assert c.verdict("b", "a").word == "established"
-    assert c.verdict("a", "b").word == "contradicted"
-    same = compare_cells({"a": cell(0.0), "b": cell(0.0), "c": cell(0.0)})
+    def keyed(cells):
+        return {(("x", name),): own for name, own in cells.items()}
+
+    c = compare_cells(keyed({"a": cell(0.0), "b": cell(1.0)}))
+    assert c.verdict("x=b", "x=a").word == "established"
+    assert c.verdict("x=a", "x=b").word == "contradicted"
+    same = compare_cells(keyed({"a": cell(0.0), "b": cell(0.0), "c": cell(0.0)}))
     assert "established" not in {v.word for v in same.verdicts}
-    few = compare_cells({"a": {0: 1.0, 1: 2.0, 2: 3.0}, "b": {0: 5.0, 2: 6.0, 7: 1.0}})
+    few = compare_cells(keyed({"a": {0: 1.0, 1: 2.0, 2: 3.0}, "b": {0: 5.0, 2: 6.0, 7: 1.0}}))
     assert [column.tolist() for column in few.returns.values()] == [[1.0, 3.0], [5.0, 6.0]]
-    assert compare_cells({"a": {0: 1.0}, "b": {0: 2.0}}) is None
-    assert compare_cells({"a": {0: 1.0, 1: 2.0}}) is None
-    assert compare_cells({"a": {0: 1.0, 1: 2.0}, "b": {0: 1.0, 1: math.nan}}) is None
-    assert compare_cells({str(i): {0: 1.0, 1: 2.0} for i in range(30)}) is None
+    assert compare_cells(keyed({"a": {0: 1.0}, "b": {0: 2.0}})) is None
+    assert compare_cells(keyed({"a": {0: 1.0, 1: 2.0}})) is None
+    assert compare_cells(keyed({"a": {0: 1.0, 1: 2.0}, "b": {0: 1.0, 1: math.nan}})) is None
+    assert compare_cells(keyed({str(i): {0: 1.0, 1: 2.0} for i in range(30)})) is None
 
 
 def test_the_same_again_runs_nothing_and_more_seeds_run_only_those(serial):
@@ -232,3 +235,25 @@ def test_a_training_is_made_again_from_the_file_of_its_result(serial):
     config = {f.name: stored[f.name] for f in dataclasses.fields(TabularConfig)}
     again = Training(config=TabularConfig(**config), **{name: stored[name] for name in own})
     assert f"{again.key}.json" == name
+
+
+def test_cells_of_different_environments_are_not_compared_but_improvement_is_averaged():
+    cells = {
+        (("env", env), ("loss", loss)): {0: scale * value, 1: scale * (value + 1)}
+        for env, scale in (("A-v0", 1.0), ("B-v0", 1000.0))
+        for loss, value in (("qr", 3.0), ("wgf", 1.0))
+    }
+    assert compare_cells(cells) is None
+    (row,) = improvements(cells)
+    assert (row["a"], row["b"], row["tasks"], row["mean"]) == ("loss=qr", "loss=wgf", 2, 1.0)
+    one = {chosen: own for chosen, own in cells.items() if dict(chosen)["env"] == "A-v0"}
+    assert compare_cells(one).names == ("env=A-v0 loss=qr", "env=A-v0 loss=wgf")
+
+
+def test_a_sweep_shows_itself_in_a_notebook(serial):
+    _, result = serial
+    assert "<td>3</td>" in result._repr_html_()
+    figure = result.figure()
+    dots = [line for line in figure.axes[0].lines if line.get_marker() == "o" and line.get_alpha()]
+    assert [len(line.get_xdata()) for line in dots] == [3, 3]
+    assert len(result.improvements) == 1

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.base import Agent
+from surefoot.envs.masks import checked_masks
 from surefoot.errors import InputError
 from surefoot.policies import SSD, Decision, Explore, Policy, policy_named, precision
 
@@ -215,12 +216,7 @@ class Actor:
     def _masks(self, masks: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
         if masks is None:
             return np.ones(shape, bool)
-        masks = np.atleast_2d(np.asarray(masks, bool))
-        if masks.shape != shape:
-            raise InputError(f"action_masks of shape {masks.shape}: it must be {shape}")
-        if not masks.any(axis=-1).all():
-            raise InputError("action_masks leaves no feasible action")
-        return masks
+        return checked_masks(masks, shape)
 
 
 @lru_cache(maxsize=64)  # actors with equal policies share what was compiled

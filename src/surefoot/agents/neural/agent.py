@@ -9,6 +9,7 @@ z = agent.return_distribution(obs)   # ascending particles [A, N]
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -16,27 +17,31 @@ import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
+from gymnasium.vector import VectorEnv
 
 from surefoot.agents.base import Agent
+from surefoot.agents.neural.compiled_loop import CompiledNetwork, compiled_rollouts
 from surefoot.agents.neural.config import NeuralConfig
+from surefoot.agents.neural.lanes import SteppedLanes
 from surefoot.agents.neural.loop import (
-    CompiledNetwork,
     RunState,
     SteppedNetwork,
     acting,
-    compiled_rollouts,
     fresh_state,
     size_of,
     state_shapes,
     to_device,
 )
+from surefoot.agents.neural.replay import with_masks
 from surefoot.agents.neural.spaces import Spec, spec_of
 from surefoot.agents.neural.step import Networks
 from surefoot.agents.neural.step import compiled as compiled_calls
 from surefoot.agents.saving import LAYOUT, AgentFile, check_finite
 from surefoot.agents.scale import initial_scale
 from surefoot.envs.classic import ENVIRONMENTS, EnvState, PureEnv, pure_env_named
-from surefoot.envs.faults import Fault, TrainingEnv, refuse_masks
+from surefoot.envs.faults import Fault, TrainingEnv
+from surefoot.envs.lanes import Lanes, VectorLanes
+from surefoot.envs.making import separate_env
 from surefoot.errors import InputError, at_least, must_fit
 from surefoot.policies import Decision
 from surefoot.runs.format import count, from_named, named
@@ -62,6 +67,7 @@ class _Recipe(NamedTuple):
     compiled: bool
     remake: Any  # makes another environment
     like: RunState  # shapes of the run
+    network: Any  # the caller's own layers
 
 
 class NeuralAgent(Agent):
@@ -73,36 +79,63 @@ class NeuralAgent(Agent):
 
     def __init__(
         self,
-        env: str | gym.Env[Any, Any],
+        env: str | gym.Env[Any, Any] | VectorEnv[Any, Any, Any] | Callable[[], gym.Env[Any, Any]],
         config: NeuralConfig | None = None,
         *,
         seed: int = 0,
         compiled: bool = False,
         eval_env: gym.Env[Any, Any] | None = None,
+        network: Any = None,
         **options: Any,
     ) -> None:
-        """`env` is a Gymnasium environment or its id; `options` are fields of `NeuralConfig`.
+        """`env` is a Gymnasium environment, its id or a function that makes one, or a VectorEnv;
+        `options` are fields of `NeuralConfig`, such as `n_envs=8`.
 
         `compiled=True` runs the environment inside the compiled loop (CartPole-v1, MountainCar-v0
         and what has a `pure` function of its own, as the suite's tasks have). `eval_env` serves
-        `evaluate`; one more is made of `env` if not given.
+        `evaluate`; one more is made of `env` if not given. `network` is the widths of the hidden
+        layers, or layers of your own below the last one: a pure function
+        `(parameters, x[B, ...]) -> features [B, F]`, and its initial parameters.
         """
+        body, own, options = _network(network, options)
+        if isinstance(env, VectorEnv):
+            options = options | {"n_envs": int(env.num_envs)}
         super().__init__(env, config, seed=seed, eval_env=eval_env, **options)
         self._training_env = self._open(env)
-        refuse_masks(self._training_env.env, {})
-        self.spec: Spec = spec_of(self._training_env.env)
+        self.spec: Spec = spec_of(self._training_env.env, body)
         self.pure: PureEnv | None = _pure_of(self._training_env.env) if compiled else None
         self._calls = compiled_calls(self.config, self.spec)
         self._before_loading = 0
-        self._learner: SteppedNetwork | CompiledNetwork
-        must_fit(size_of(self.config, self.spec), "the network with its replay")
-        state = fresh_state(self.config, self.spec, seed)
+        self._learner: SteppedNetwork | SteppedLanes | CompiledNetwork
+        must_fit(size_of(self.config, self.spec, own), "the network with its replay")
+        state = fresh_state(self.config, self.spec, seed, own)
         if self.pure is not None:
             self._learner = CompiledNetwork(self.config, self.spec, self.pure, state)
+        elif isinstance(self._training_env, Lanes | VectorLanes):
+            self._learner = SteppedLanes(self.config, self.spec, self._training_env, state)
         else:
             self._learner = SteppedNetwork(self.config, self.spec, self._training_env, state)
 
+    def _open(self, env: Any) -> TrainingEnv:
+        if isinstance(env, VectorEnv):
+            return VectorLanes(env, self.seed)
+        first, n = super()._open(env), self.config.n_envs
+        if n == 1:
+            return first
+        more = [_another(first) for _ in range(n - 1)]
+        return Lanes([first.env, *more], self.seed, first.remake)
+
     # --- what it is --------------------------------------------------------------------
+
+    @property
+    def observation_space(self) -> gym.Space[Any]:
+        env: Any = self.env
+        return env.single_observation_space if isinstance(env, VectorEnv) else env.observation_space
+
+    @property
+    def action_space(self) -> gym.Space[Any]:
+        env: Any = self.env
+        return env.single_action_space if isinstance(env, VectorEnv) else env.action_space
 
     @property
     def num_timesteps(self) -> int:
@@ -134,7 +167,7 @@ class NeuralAgent(Agent):
             raise
 
     def _cut(self) -> list[Finished]:
-        assert isinstance(self._learner, SteppedNetwork)  # compiled ones have no faults to pass
+        assert not isinstance(self._learner, CompiledNetwork)  # these have no faults to pass
         return self._since_the_start(self._learner.cut())
 
     def _since_the_start(self, episodes: Any) -> list[Finished]:
@@ -147,6 +180,9 @@ class NeuralAgent(Agent):
     # --- acting --------------------------------------------------------------------------
 
     def own_actions(self, actions: Any) -> Any:
+        if self.spec.choices is not None:
+            each = [self.spec.own_action(int(action)) for action in np.ravel(actions)]
+            return each[0] if np.ndim(actions) == 0 else np.asarray(each)
         own = np.asarray(actions, np.int64) + self.spec.action_start
         return int(own) if own.ndim == 0 else own
 
@@ -159,15 +195,16 @@ class NeuralAgent(Agent):
         known = acting(self.config, self._learner.state)
         return np.array(self._calls.estimates(*known, rows)), None
 
-    def _decide(self, rows: np.ndarray, deterministic: bool) -> Decision:
+    def _decide(self, rows: np.ndarray, deterministic: bool, masks: Any) -> Decision:
         state = self._learner.state
         if deterministic:
-            return self._calls.decide(*acting(self.config, state), rows, self._tie_key)
+            known = acting(self.config, state)
+            return self._calls.decide(*known, rows, self._tie_key, masks)
         known, steps = (state.carry.params, state.carry.scale), np.int32(self.num_timesteps)
-        return self._calls.behave(*known, rows, self._draw_key(), steps)
+        return self._calls.behave(*known, rows, self._draw_key(), steps, masks)
 
-    def _ties(self, row: Any) -> tuple[jax.Array, Any]:
-        return self._tie_key, None
+    def _ties(self, row: Any) -> jax.Array:
+        return self._tie_key
 
     def evaluate(self, episodes: int = 10, *, seed: int | None = None) -> np.ndarray:
         if self.pure is None:
@@ -188,13 +225,20 @@ class NeuralAgent(Agent):
         return self._before_loading
 
     def _about(self) -> dict[str, Any]:
-        return super()._about() | {"compiled": self.pure is not None}
+        masked = not isinstance(self._learner.state.carry.replay.masks, tuple)
+        return super()._about() | {"compiled": self.pure is not None, "masked": masked}
 
     def _learned(self) -> dict[str, Any]:
-        return named(_learned(self._learner.state), "agent")
+        learned = _learned(self._learner.state)
+        if learned.average:  # what decides, also where no average was taken yet
+            learned = learned._replace(average=acting(self.config, self._learner.state)[0])
+        return named(learned, "agent")
 
     def _tree(self) -> Any:
         return self._learner.state
+
+    def _more_arrays(self) -> dict[str, np.ndarray]:
+        return self._learner.arrays() if isinstance(self._learner, SteppedLanes) else {}
 
     @classmethod
     def from_file(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> Self:
@@ -228,38 +272,53 @@ class NeuralAgent(Agent):
         path, arrays, about = file
         recipe = cls._checked(file, env, options)
         like = recipe.like
+        if about.get("masked"):
+            replay = with_masks(like.carry.replay, spec_of(recipe.env))
+            like = like._replace(carry=like.carry._replace(replay=replay))
         if "run.env.x" in arrays:
-            noise = np.zeros(2, np.uint32) if "run.env.noise" in arrays else ()
-            inside: Any = EnvState(like.obs, np.int32(0), noise)  # type: ignore[arg-type]
+            lanes = np.shape(like.action)
+            noise = np.zeros((*lanes, 2), np.uint32) if "run.env.noise" in arrays else ()
+            inside: Any = EnvState(like.obs, np.zeros(lanes, np.int32)[()], noise)  # type: ignore[arg-type]
             like = like._replace(env=inside)
         state: RunState = from_named(like, arrays, "run", path)
         check_finite(named((state.carry.params, state.networks), "run.params"), path)
         agent = cls._built(recipe)
         agent._learner.state = to_device(state)
+        if isinstance(agent._learner, SteppedLanes):
+            agent._learner.restore(arrays, path)
         agent._before_loading = count(about, "earlier", path)
         return agent
 
     @classmethod
     def _checked(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> _Recipe:
         """How to build the agent of a file, and the shapes of its run: nothing is allocated yet."""
+        network = options.pop("network", None)
+        body, own, options = _network(network, options)
         config, seed = cls._settings(file, options)
         inside = file.about.get("compiled")
         if not isinstance(inside, bool):
             text = str(inside)[:80]
             raise InputError(f"{file.path}: compiled = {text}, it must be true or false")
         env, remake = cls._env_of(file, env)
-        like = _shapes(config, spec_of(env), file.path)
-        return _Recipe(env, config, seed, inside, remake, like)
+        like = _shapes(config, spec_of(env, body), own, file.path)
+        return _Recipe(env, config, seed, inside, remake, like, network)
 
     @classmethod
     def _built(cls, recipe: _Recipe) -> Self:
-        agent = cls(recipe.env, recipe.config, seed=recipe.seed, compiled=recipe.compiled)
+        several = recipe.config.n_envs > 1 and recipe.remake is not None
+        agent = cls(
+            recipe.remake if several else recipe.env,
+            recipe.config,
+            seed=recipe.seed,
+            compiled=recipe.compiled,
+            network=recipe.network,
+        )
         assert agent._training_env is not None
         agent._training_env.remake = recipe.remake
         return agent
 
     def _begin_again(self) -> bool:
-        assert isinstance(self._learner, SteppedNetwork)
+        assert not isinstance(self._learner, CompiledNetwork)
         return self._learner.begin_again()
 
 
@@ -286,10 +345,34 @@ def _pure_of(env: gym.Env[Any, Any]) -> PureEnv:
     return pure_env_named(env.spec.id)
 
 
-def _shapes(config: NeuralConfig, spec: Spec, path: object) -> RunState:
+def _another(first: TrainingEnv) -> gym.Env[Any, Any]:
+    """One more environment for a run with several."""
+    if first.remake is not None:
+        return first.remake()
+    if first.env.spec is None:
+        raise InputError(f"n_envs: {first.name} is not registered: pass a function that makes one")
+    return separate_env(first.env)
+
+
+def _network(network: Any, options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """The caller's function and its parameters, if any; and options with widths as `hidden`."""
+    if network is None:
+        return None, None, options
+    if isinstance(network, tuple) and len(network) == 2 and callable(network[0]):
+        return *network, options
+    widths = isinstance(network, list | tuple) and all(isinstance(n, int) for n in network)
+    if not widths or "hidden" in options:
+        raise InputError(
+            "network: it is the widths of the hidden layers (then leave out hidden), or a pair "
+            "(function, parameters)"
+        )
+    return None, None, options | {"hidden": tuple(network)}
+
+
+def _shapes(config: NeuralConfig, spec: Spec, own: Any, path: object) -> RunState:
     """The shapes of a run of that configuration, nothing of which is allocated."""
     try:
-        like = state_shapes(config, spec)
+        like = state_shapes(config, spec, own)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path}: its settings make no sense ({error})") from None
     replay = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like.carry.replay))

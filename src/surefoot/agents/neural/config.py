@@ -36,7 +36,9 @@ class NeuralConfig:
     particles: int = 32
     """Particles per action, atoms for `c51`; `mse` always has one."""
     hidden: tuple[int, ...] = (256, 256)
-    """Widths of the hidden ReLU layers."""
+    """Widths of the hidden ReLU layers, after the convolutions if observations are pictures."""
+    normalise: bool = False
+    """Observations in deviations from their mean, both over all that were seen so far."""
     learning_rate: float = 1e-3
     """Adam's step size, at the start of the schedule if there is one."""
     learning_rate_end: float | None = None
@@ -59,6 +61,9 @@ class NeuralConfig:
     """Environment steps between updates."""
     updates: int = 1
     """Updates each time."""
+    n_envs: int = 1
+    """Environments stepped side by side, one compiled call for all. Steps are counted in each of
+    them; what is due within one round of steps happens after it."""
     n_step: int = 1
     """Rewards summed before bootstrapping; shorter at the end of an episode."""
     target_period: int = 100
@@ -145,6 +150,7 @@ class NeuralConfig:
         counts = ("particles", "batch_size", "replay_size", "update_every", "updates", "n_step")
         for name in (*counts, "target_period", "explore_steps", "learning_rate_steps"):
             at_least(1, **{name: getattr(self, name)})
+        at_least(1, n_envs=self.n_envs)
         at_least(0, learning_starts=self.learning_starts)
         for name in ("ensemble", "member_steps", "averaging"):
             at_least(0, **{name: getattr(self, name)})
@@ -170,8 +176,18 @@ class NeuralConfig:
             raise InputError(f"value_range = {self.value_range}: lowest must lie below highest")
         if self.loss == "c51" and self.particles < 2:
             raise InputError("particles = 1: loss 'c51' needs at least 2 atoms")
-        if self.n_step >= self.replay_size:
+        if self.n_step * self.n_envs >= self.replay_size:
             raise InputError(f"n_step = {self.n_step} does not fit replay_size {self.replay_size}")
+        if self.n_envs % self.update_every and self.update_every % self.n_envs:
+            raise InputError(
+                f"update_every = {self.update_every} and n_envs = {self.n_envs}: one must be a "
+                "multiple of the other"
+            )
+
+    @property
+    def rounds(self) -> int:
+        """Updates after a step that is followed by any, of all environments."""
+        return self.updates * max(1, self.n_envs // self.update_every)
 
     @property
     def blind(self) -> bool:

@@ -1,14 +1,14 @@
-"""Where a network learns: a Gymnasium environment stepped from outside, or one compiled within.
+"""Where a network learns: a run as one tree of arrays, and a Gymnasium environment stepped.
 
-Both go through the same `step(carry, target_params, key, seen)`; what differs is who asks the
-environment. A run is one tree of arrays, `RunState`: what a checkpoint has to hold.
+`RunState` is what a checkpoint has to hold. All runs go through the same
+`step(carry, target_params, key, seen)`; what differs is who asks the environment: `SteppedNetwork`
+here, several at once in `lanes`, environments compiled with it in `compiled_loop`.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -17,38 +17,30 @@ import numpy as np
 
 from surefoot.agents.neural.config import NeuralConfig
 from surefoot.agents.neural.network import Params
-from surefoot.agents.neural.replay import TRUNCATED
+from surefoot.agents.neural.replay import TRUNCATED, pack, with_masks
 from surefoot.agents.neural.spaces import Spec
 from surefoot.agents.neural.step import (
-    ACTION,
     AVERAGED_EVERY,
-    FINITE,
-    LOSS,
     Carry,
     Networks,
     Seen,
-    as_key,
     average_share,
     compiled,
     init_carry,
-    jit_in_place,
-    mix_target,
-    step,
+    passed,
 )
 from surefoot.agents.scale import Scale
-from surefoot.envs.classic import EnvState, PureEnv
-from surefoot.envs.faults import Fault, TrainingEnv, fault_from, refuse_masks
+from surefoot.envs.faults import Fault, TrainingEnv, fault_from
+from surefoot.envs.masks import Masks
 from surefoot.errors import InputError
 from surefoot.runs.logs import Finished
 
-STRETCH = 500  # most steps in one compiled call: how often progress can be shown
-RESETS = 0x5EED  # separates a compiled environment's draws from the agent's
 FEW = 32
 LARGEST = 3.4e38  # a reward must fit float32
 
 
 class Underway(NamedTuple):
-    """The episode that is under way."""
+    """The episode that is under way; `[n]` of each, for the lanes of several environments."""
 
     total: Any  # float64: rewards so far, undiscounted
     length: Any  # int64
@@ -68,10 +60,11 @@ class RunState(NamedTuple):
     env: Any = ()  # state of a compiled environment
 
 
-def fresh_state(config: NeuralConfig, spec: Spec, seed: int) -> RunState:
-    """The seed makes the initial parameters and everything the agent draws later."""
+def fresh_state(config: NeuralConfig, spec: Spec, seed: int, own: Any = None) -> RunState:
+    """The seed makes the initial parameters and everything the agent draws later; `own` are the
+    initial parameters of the caller's own layers."""
     key_params, key_run = jax.random.split(jax.random.key(seed))
-    carry = init_carry(config, spec, key_params)
+    carry = init_carry(config, spec, key_params, own)
     return RunState(
         carry=carry,
         networks=Networks(
@@ -79,31 +72,29 @@ def fresh_state(config: NeuralConfig, spec: Spec, seed: int) -> RunState:
             average=jax.tree.map(jnp.copy, carry.params) if config.averaging else (),
         ),
         key=jax.random.key_data(key_run),
-        **_host_fields(spec),
+        **_host_fields(config, spec),
     )
 
 
-def size_of(config: NeuralConfig, spec: Spec) -> int:
-    """About how many numbers a run has: five for each parameter (Adam has two), and the replay."""
-    seen = spec.categories or spec.obs_size
-    outputs = spec.num_actions * (config.particles + config.ensemble)
-    widths = (seen, *config.hidden, outputs)
-    parameters = sum(a * b for a, b in itertools.pairwise(widths))
-    return 5 * parameters + config.replay_size * (2 * spec.obs_size + 3)
+def size_of(config: NeuralConfig, spec: Spec, own: Any = None) -> int:
+    """How many numbers of 32 bits a run has: parameters, their averages and copies, the replay."""
+    leaves = jax.tree.leaves(state_shapes(config, spec, own))
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves) // 4
 
 
-def state_shapes(config: NeuralConfig, spec: Spec) -> RunState:
+def state_shapes(config: NeuralConfig, spec: Spec, own: Any = None) -> RunState:
     """A run of that configuration without its arrays: nothing large is allocated."""
-    like = jax.eval_shape(lambda: fresh_state(config, spec, 0))
-    return like._replace(**_host_fields(spec))  # JAX has no 64 bits for them
+    like = jax.eval_shape(lambda: fresh_state(config, spec, 0, own))
+    return like._replace(**_host_fields(config, spec))  # JAX has no 64 bits for them
 
 
-def _host_fields(spec: Spec) -> dict[str, Any]:
+def _host_fields(config: NeuralConfig, spec: Spec) -> dict[str, Any]:
+    lanes = () if config.n_envs == 1 else (config.n_envs,)
     return {
-        "obs": np.zeros(spec.obs_shape, spec.obs_dtype),
-        "action": np.int32(0),
+        "obs": np.zeros((*lanes, *spec.obs_shape), spec.obs_dtype),
+        "action": np.zeros(lanes, np.int32)[()],
         "begun": np.bool_(False),
-        "episode": Underway(np.float64(0), np.int64(0), np.int64(0)),
+        "episode": Underway(*(np.zeros(lanes, t)[()] for t in (np.float64, np.int64, np.int64))),
     }
 
 
@@ -125,7 +116,7 @@ def between(
     """What is due after `done` steps: the target network's change, unless the compiled loop makes
     it at every step, and the average's."""
     calls, share = compiled(config, spec), average_share(config, done)
-    if due and done % config.target_period == 0:
+    if due and passed(config, done, config.target_period):
         networks, params, scale = calls.sync(networks, carry.params, carry.scale)
         carry = carry._replace(params=params, scale=scale)
     if share > 0:
@@ -139,9 +130,6 @@ def acting(config: NeuralConfig, state: RunState) -> tuple[Params, Scale]:
     none_yet = done > start >= done - done % AVERAGED_EVERY  # learned, and none taken since
     average = () if none_yet else state.networks.average
     return average or state.carry.params, state.carry.scale
-
-
-# --- stepped -----------------------------------------------------------------------------
 
 
 class SteppedNetwork:
@@ -168,28 +156,30 @@ class SteppedNetwork:
         obs, action, done = state.obs, int(state.action), int(carry.steps)
         total, length, number = (part.item() for part in state.episode)
         shape, dtype = (3, *spec.obs_shape), spec.obs_dtype
-        exact = np.dtype(dtype).kind != "f"
+        masks, masked = Masks(env.env), len(carry.replay.masks) > 0
+        exact, take = np.dtype(dtype).kind != "f", spec.take
         try:
             for _ in range(steps):
                 try:
-                    obs_t, reward, terminated, truncated, info = env.step(
-                        action + spec.action_start
-                    )
+                    obs_t, reward, terminated, truncated, info = env.step(spec.own_action(action))
                     over = terminated or truncated
-                    obs_next = env.reset(number + 1)[0] if over else obs_t
+                    legal = _masks(masks, masked, info, final=terminated)
+                    obs_next, info = env.reset(number + 1) if over else (obs_t, info)
+                    if masked:
+                        following = masks.expect(info) if over else legal
+                        legal = np.stack([pack(legal), pack(following)])
                     both = np.empty(shape, dtype)  # new each time: the last may still be read
-                    both[0], both[1], both[2] = obs, obs_t, obs_next
+                    both[0], both[1] = obs, take(obs_t)
+                    both[2] = take(obs_next) if over else both[1]
                     # What is no number must not get into the replay: looked at before the call.
                     if not (-LARGEST < reward < LARGEST and (exact or _finite(both, over))):
                         raise Fault(_complaint(both, reward))
                     outcome = np.array((action, reward, terminated, truncated), np.float32)
                 except Exception as error:
                     raise fault_from(error) from error
-                if "action_mask" in info:
-                    refuse_masks(env.env, info)
                 learns = done >= config.learning_starts and (done + 1) % config.update_every == 0
                 call = calls.step if learns else calls.warm
-                carry, record = call(carry, networks.target, key, Seen(both, outcome))
+                carry, record = call(carry, networks.target, key, Seen(both, outcome, legal))
                 # The one wait: everything the step computed is there when its action is.
                 chosen, loss, finite = record.tolist()
                 done += 1
@@ -218,14 +208,17 @@ class SteppedNetwork:
         state, spec = self.state, self.spec
         try:
             first, info = self.env.reset(int(state.episode.number))
-            obs = spec.check(first)
-            if obs.shape != spec.obs_shape:
-                raise InputError(f"obs has shape {obs.shape}: it must be {spec.obs_shape}")
+            mask = Masks(self.env.env).read(info)
+            obs = spec.check(spec.take(first), flat=True)
         except Exception as error:
             raise fault_from(error) from error
-        refuse_masks(self.env.env, info)
-        action = self.calls.begin(state.carry.params, state.key, obs)
-        self.state = state._replace(obs=obs, action=np.int32(action), begun=np.bool_(True))
+        carry = state.carry
+        if mask is not None and not len(carry.replay.masks):
+            carry = carry._replace(replay=with_masks(carry.replay, spec))
+        action = self.calls.begin(carry.params, state.key, obs, mask)
+        self.state = state._replace(
+            carry=carry, obs=obs, action=np.int32(action), begun=np.bool_(True)
+        )
 
     def begin_again(self) -> bool:
         """Start the pending episode in the environment; whether it shows what it showed before."""
@@ -233,7 +226,7 @@ class SteppedNetwork:
             return True
         try:
             first, _ = self.env.reset(int(self.state.episode.number))
-            return np.array_equal(self.spec.check(first), self.state.obs)
+            return np.array_equal(self.spec.check(self.spec.take(first), flat=True), self.state.obs)
         except Exception as error:
             raise fault_from(error) from error
 
@@ -251,6 +244,15 @@ class SteppedNetwork:
         following = Underway(np.float64(0), np.int64(0), np.int64(int(episode.number) + 1))
         self.state = state._replace(carry=carry, begun=np.bool_(False), episode=following)
         return ended
+
+
+def _masks(masks: Masks, masked: bool, info: dict[str, Any], final: bool) -> Any:
+    """The legal actions after a step; `()` in an environment without masks."""
+    if masked:
+        return masks.expect(info, final=final)
+    if "action_mask" in info:
+        raise InputError("info has an action_mask after a step, but had none after a reset")
+    return ()
 
 
 def _finite(both: np.ndarray, over: bool) -> bool:
@@ -272,162 +274,3 @@ def loss_text(loss: float) -> str:
 
 
 # --- compiled ----------------------------------------------------------------------------
-
-
-class Inner(NamedTuple):
-    """What the compiled loop carries."""
-
-    carry: Carry
-    networks: Networks
-    env: EnvState
-    action: jax.Array
-    record: jax.Array  # [STRETCH, 4]: reward, over, loss, finite
-
-
-class CompiledNetwork:
-    """A run with the environment inside: whole stretches of steps in one compiled call."""
-
-    at_boundary = True  # everything it is made of is arrays
-
-    def __init__(self, config: NeuralConfig, spec: Spec, env: PureEnv, state: RunState) -> None:
-        self.config, self.spec, self.env, self.state = config, spec, env, state
-
-    def advance(self, steps: int) -> list[Finished]:
-        """That many steps."""
-        config, spec, env, state = self.config, self.spec, self.env, self.state
-        inner = self.enter()
-        done, episode, ended = int(inner.carry.steps), state.episode, []
-        last = done + steps
-        while done < last:
-            learn = done >= config.learning_starts
-            length = min(last - done, STRETCH)
-            if config.target_period > 1:
-                length = min(length, config.target_period - done % config.target_period)
-            if config.averaging:
-                length = min(length, AVERAGED_EVERY - done % AVERAGED_EVERY)
-            if not learn:
-                length = min(length, config.learning_starts - done)
-            inner = compiled_stretch(config, spec, env, learn)(inner, state.key, np.int32(length))
-            done += length
-            networks, carry = between(
-                config, spec, done, inner.networks, inner.carry, config.target_period > 1
-            )
-            inner = inner._replace(networks=networks, carry=carry)
-            record = np.asarray(inner.record)[:length].astype(np.float64)
-            more, episode = _episodes(record, episode, done - length)
-            ended += more
-            self.state = state._replace(
-                carry=inner.carry,
-                networks=inner.networks,
-                obs=np.array(inner.env.x),
-                action=np.int32(inner.action),
-                begun=np.bool_(True),
-                episode=episode,
-                env=inner.env,
-            )
-            bad = np.flatnonzero(record[:, 3] == 0)
-            if bad.size:
-                at = done - length + int(bad[0]) + 1
-                sound = [episode for episode in ended if episode.step < at]
-                text = loss_text(record[bad[0], 2])
-                raise Fault(text, lasting=True, step=at, ended=sound)
-        return ended
-
-    def enter(self) -> Inner:
-        """Where the run is, as the compiled loop carries it."""
-        state, record = self.state, jnp.zeros((STRETCH, 4), jnp.float32)
-        if state.begun:
-            env_state, action = EnvState(*state.env), jnp.asarray(state.action, jnp.int32)
-        else:
-            env_state = fresh_env(self.env, state.key, 0)
-            first = compiled(self.config, self.spec).begin
-            action = first(state.carry.params, state.key, env_state.x)
-        return Inner(state.carry, state.networks, env_state, action, record)
-
-
-def fresh_env(env: PureEnv, key: jax.Array, number: Any) -> EnvState:
-    """The start of an episode that begins after `number` steps."""
-    return env.reset(jax.random.fold_in(jax.random.fold_in(as_key(key), RESETS), number))
-
-
-def compiled_step(
-    config: NeuralConfig, spec: Spec, env: PureEnv, learn: bool, key: jax.Array, inner: Inner
-) -> tuple[Inner, jax.Array]:
-    """One environment step and everything the agent does about it."""
-    carry, networks = inner.carry, inner.networks
-    target_params = networks.target
-    before, number = inner.env.x, inner.carry.steps
-    moved, obs_t, reward, terminated, truncated = env.step(inner.env, inner.action)
-    over = terminated | truncated
-    # A branch, not a select: a reset costs several hashes and is rare.
-    after = jax.lax.cond(over, lambda: fresh_env(env, key, number + 1), lambda: moved)
-    outcome = (inner.action, reward, terminated, truncated)
-    seen = Seen(
-        jnp.stack([before, obs_t, after.x]), jnp.stack([x.astype(jnp.float32) for x in outcome])
-    )
-    if learn and config.update_every > 1:
-        due = (number + 1) % config.update_every == 0
-        calls = [partial(step, config, spec, flag) for flag in (True, False)]
-        carry, record = jax.lax.cond(due, *calls, carry, target_params, key, seen)
-    else:
-        carry, record = step(config, spec, learn, carry, target_params, key, seen)
-    if config.target_period == 1:  # Polyak averaging at every step
-        networks, params, scale = mix_target(config, networks, carry.params, carry.scale)
-        carry = carry._replace(params=params, scale=scale)
-    row = jnp.stack([reward, over.astype(jnp.float32), record[LOSS], record[FINITE]])
-    action = record[ACTION].astype(jnp.int32)
-    return Inner(carry, networks, after, action, inner.record), row
-
-
-@lru_cache(maxsize=32)
-def compiled_stretch(config: NeuralConfig, spec: Spec, env: PureEnv, learn: bool) -> Any:
-    """A `while_loop` whose length is an argument: one compilation serves every stretch."""
-
-    def stretch(inner: Inner, key: jax.Array, length: jax.Array) -> Inner:
-        def body(place: tuple[jax.Array, Inner]) -> tuple[jax.Array, Inner]:
-            i, inner = place
-            inner, row = compiled_step(config, spec, env, learn, key, inner)
-            return i + 1, inner._replace(record=inner.record.at[i].set(row))
-
-        def unfinished(place: tuple[jax.Array, Inner]) -> jax.Array:
-            return place[0] < length
-
-        return jax.lax.while_loop(unfinished, body, (jnp.zeros((), jnp.int32), inner))[1]
-
-    return jit_in_place(stretch)
-
-
-def _episodes(record: np.ndarray, episode: Underway, done: int) -> tuple[list[Finished], Underway]:
-    """The episodes that ended within a stretch, and the one that is under way after it."""
-    total, length, number = float(episode.total), int(episode.length), int(episode.number)
-    finished, start = [], 0
-    for i in map(int, np.flatnonzero(record[:, 1])):
-        part = record[start : i + 1, 0]
-        total, length, start = total + float(part.sum()), length + len(part), i + 1
-        finished.append(Finished(done + i + 1, number, total, length, float(record[i, 2])))
-        total, length, number = 0.0, 0, number + 1
-    rest = record[start:, 0]
-    total, length = total + float(rest.sum()), length + len(rest)
-    return finished, Underway(np.float64(total), np.int64(length), np.int64(number))
-
-
-@lru_cache(maxsize=16)
-def compiled_rollouts(config: NeuralConfig, spec: Spec, env: PureEnv, episodes: int) -> Any:
-    """Evaluation episodes side by side, until the last one is over: their returns."""
-    decide = compiled(config, spec).decide
-
-    def run(params: Params, scale: Scale, key: jax.Array) -> jax.Array:
-        key_start, key_ties = jax.random.split(key)
-        start = jax.vmap(env.reset)(jax.random.split(key_start, episodes))
-
-        def again(place: Any) -> Any:
-            state, total, going = place
-            actions = decide(params, scale, state.x, key_ties).action
-            state, _, reward, terminated, truncated = jax.vmap(env.step)(state, actions)
-            total = total + jnp.where(going, reward, 0.0)
-            return state, total, going & ~(terminated | truncated)
-
-        begin = (start, jnp.zeros(episodes), jnp.ones(episodes, bool))
-        return jax.lax.while_loop(lambda place: place[2].any(), again, begin)[1]
-
-    return jax.jit(run)

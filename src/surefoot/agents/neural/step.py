@@ -16,16 +16,33 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from surefoot.agents.neural.acting import (
+    Heads,
+    act_all,
+    as_key,
+    ascending,
+    begin,
+    behave,
+    decide,
+    heads,
+    pick,
+    random_words,
+)
 from surefoot.agents.neural.config import NeuralConfig
-from surefoot.agents.neural.ensemble import members, mixed, resample, surest_of_tied
+from surefoot.agents.neural.ensemble import resample, surest_of_tied
 from surefoot.agents.neural.losses import Loss, loss_of
-from surefoot.agents.neural.network import Params, init_mlp, mlp
+from surefoot.agents.neural.network import Params, init_network, observed
 from surefoot.agents.neural.optimizer import adam
-from surefoot.agents.neural.replay import Replay, Sample, empty_replay, insert, sample, scaled
+from surefoot.agents.neural.replay import (
+    Replay,
+    Sample,
+    empty_replay,
+    insert,
+    legal,
+    sample,
+)
 from surefoot.agents.neural.spaces import Spec
 from surefoot.agents.scale import Scale, begun, initial_scale, observe, renewed, shown
-from surefoot.core.sorting import network_sort
-from surefoot.policies import Decision, Explore, Greedy, Policy
 
 
 class Carry(NamedTuple):
@@ -39,24 +56,28 @@ class Carry(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What the environment showed, in two arrays: each argument costs time per call."""
+    """What the environment showed, in two arrays: each argument costs time per call.
+
+    With several environments, lanes, all have an axis for them after the first.
+    """
 
     obs: Any  # [3, *obs]: obs_tm1, obs_t, and what to act on next (a reset's if it ended)
-    outcome: Any  # [4] float32: action_tm1, reward_t, terminated, truncated
+    outcome: Any  # [4] float32: action_tm1, reward_t, terminated, truncated (2: a void step)
+    masks: Any = ()  # [2, W] where there are masks: of obs_t and of what to act on next, packed
 
 
-# Places in `record`, the one array that is read back after each step.
-ACTION, LOSS, FINITE = 0, 1, 2
-FIRST = 0x7FFFFFFF  # stands for the step number where the first action is drawn
+# Places in `record`, the one array that is read back after each step: the actions come first.
+LOSS, FINITE = -2, -1
 
 
-def init_carry(config: NeuralConfig, spec: Spec, key: jax.Array) -> Carry:
-    sizes = (spec.obs_size, *config.hidden, spec.num_actions * (config.particles + config.ensemble))
-    params = init_mlp(key, sizes)
+def init_carry(config: NeuralConfig, spec: Spec, key: jax.Array, own: Any = None) -> Carry:
+    """`own` are the parameters of the caller's own layers."""
+    outputs = spec.num_actions * (config.particles + config.ensemble)
+    params = init_network(key, spec, config.hidden, outputs, normalise=config.normalise, own=own)
     return Carry(
         params=params,
         opt_state=optimizer(config).init(params),
-        replay=empty_replay(config.replay_size, spec),
+        replay=empty_replay(config.replay_size // config.n_envs * config.n_envs, spec),
         steps=jnp.zeros((), jnp.int32),
         scale=initial_scale(config.reward_scale),
     )
@@ -69,86 +90,6 @@ def optimizer(config: NeuralConfig) -> Any:
         rate = optax.linear_schedule(rate, config.learning_rate_end, max(updates, 1))
     shaping = config.particles / (config.particles + config.ensemble)
     return adam(rate, config.adam_eps, config.max_grad_norm, shaping)
-
-
-class Heads(NamedTuple):
-    """What the network says of each action, in the units it learns in."""
-
-    outputs: jax.Array  # [B, A, W] what the loss makes particles of
-    means: jax.Array  # [B, E, A] the ensemble's means
-
-
-def heads(config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array) -> Heads:
-    """The network at observations `[B, *obs]`. The ensemble reads the features of the particles."""
-    actions = spec.num_actions
-    outputs, means = mlp(params, spec.features(obs), actions * config.particles)
-    return Heads(
-        outputs.reshape(len(outputs), actions, config.particles),
-        means.reshape(len(means), config.ensemble, actions),
-    )
-
-
-def estimates(config: NeuralConfig, rows: Heads, word: jax.Array) -> jax.Array:
-    """What the behaviour policy decides on: an ensemble `[B, E, A, N]` if it asks for evidence,
-    else the particles `[B, A, N]` of the member that `word` draws, or of the network."""
-    z = loss_of(config).particles(rows.outputs)
-    if config.behaviour.needs_evidence:
-        return members(z, rows.means)
-    if config.ensemble == 0 or config.member_steps == 0:
-        return z
-    one = scaled(word, jnp.asarray(config.ensemble))
-    return members(z, jax.lax.dynamic_slice_in_dim(rows.means, one, 1, axis=1))[:, 0]
-
-
-def pick(policy: Policy, z: jax.Array, key: jax.Array) -> jax.Array:
-    """The policy's action for each row of `estimates`; one key serves the ties of a batch."""
-    blind = isinstance(policy, Greedy)  # a mean does not mind the order
-
-    def decide(z: jax.Array) -> jax.Array:
-        return policy(z, key, assume_sorted=blind)
-
-    return jax.vmap(decide)(z)
-
-
-def explore_rate(config: NeuralConfig, steps: Any) -> jax.Array:
-    """Probability of a random action at step `steps`: always before there is anything to follow."""
-    rate = jnp.asarray(config.explore, jnp.float32)
-    if config.explore_start is not None:
-        done = jnp.minimum(steps / config.explore_steps, 1.0)
-        rate = config.explore_start + done * (config.explore - config.explore_start)
-    return jnp.where(steps < config.learning_starts, 1.0, rate)
-
-
-def act(
-    config: NeuralConfig,
-    spec: Spec,
-    params: Params,
-    obs: jax.Array,
-    bits: jax.Array,
-    steps: Any,
-    key: jax.Array,
-) -> jax.Array:
-    """The behaviour policy's action at one observation, or a random one; takes 4 words, and the
-    run's key, which draws the member of the ensemble that decides for a while."""
-    stretch = steps // max(config.member_steps, 1)
-    z = estimates(config, heads(config, spec, params, obs[None]), mixed(key[0] ^ mixed(stretch)))
-    chosen = pick(config.behaviour, z, as_key(bits[:2]))[0]
-    strays = unit(bits[2]) < explore_rate(config, steps)
-    return jnp.where(strays, scaled(bits[3], jnp.asarray(spec.num_actions)), chosen)
-
-
-def random_words(key: jax.Array, step: Any, number: int) -> jax.Array:
-    """All the randomness of a step in two hashes (each costs as much as a small layer)."""
-    return jax.random.bits(jax.random.fold_in(as_key(key), step), (number,), jnp.uint32)
-
-
-def as_key(words: jax.Array) -> jax.Array:
-    return jax.random.wrap_key_data(words)
-
-
-def unit(word: jax.Array) -> jax.Array:
-    """A random word as a number in [0, 1)."""
-    return (word >> 8).astype(jnp.float32) * 2.0**-24
 
 
 class Targets(NamedTuple):
@@ -169,6 +110,8 @@ def targets(
 ) -> Targets:
     """Line 7 of Algorithm 1 for a batch: the bootstrap actions, and what they are worth."""
     size = batch.reward_t.shape[0]
+    if config.normalise:  # one view of the observations for both networks
+        target_params = (params[0], *target_params[1:])
     if loss_of(config).anchored:  # both in one pass: the weights are read once
         both = jnp.concatenate([batch.obs_t, batch.obs_tm1])
         rows = heads(config, spec, target_params, both)
@@ -179,10 +122,11 @@ def targets(
         anchor = jnp.zeros((size, config.particles))
     chooser = heads(config, spec, params, batch.obs_t) if config.double_q else rows
     z = loss_of(config).particles(chooser.outputs)
+    masks = legal(batch.masks_t, spec.num_actions)
     if config.target.needs_evidence:
-        action_t, share = surest_of_tied(config.target, z, chooser.means, key)
+        action_t, share = surest_of_tied(config.target, z, chooser.means, key, masks)
     else:
-        action_t = pick(config.target, z, key)
+        action_t = pick(config.target, z, key, masks)
         share = (action_t[:, None] == jnp.arange(spec.num_actions)).astype(jnp.float32)
     means = jnp.sum(rows.means * share[:, None, :], axis=-1)
     return jax.lax.stop_gradient(Targets(at_action(rows.outputs, action_t), anchor, means))
@@ -240,42 +184,57 @@ def step(
     """Take in what the environment answered, learn from a batch, choose the next action."""
     action_tm1, reward_t, terminated, truncated = seen.outcome
     obs_tm1, obs_t, obs_next = seen.obs
+    mask_t, mask_next = seen.masks if len(seen.masks) else ((), ())
     replay = insert(
-        carry.replay, carry.steps, obs_tm1, action_tm1, reward_t, terminated, truncated, obs_t
+        carry.replay,
+        carry.steps,
+        obs_tm1,
+        action_tm1,
+        reward_t,
+        terminated,
+        truncated,
+        obs_t,
+        mask_t,
     )
-    steps = carry.steps + 1
+    n, rounds = config.n_envs, config.rounds
+    steps = carry.steps + n
     scale = observe(carry.scale, reward_t)
     scale = begun(scale) if learn else scale
     unit = shown(scale)
     each = config.batch_size + 2  # words per update: the rows, and a key for the target policy
-    words = random_words(key, carry.steps, 4 + each * config.updates if learn else 4)
-    learner = (carry.params, carry.opt_state)
+    words = random_words(key, carry.steps, 4 * n + each * rounds if learn else 4 * n)
+    shown_obs = obs_t[None] if n == 1 else obs_t
+    learner = (known(config, spec, carry.params, shown_obs), carry.opt_state)
 
     def improve(learner: tuple[Params, Any], own: jax.Array) -> tuple[tuple[Params, Any], Any]:
-        batch = sample(replay, steps, own[2:], config.n_step, config.gamma)
+        batch = sample(
+            replay, steps, own[2:], config.n_step, config.gamma, lanes=n, voids=spec.voids
+        )
         batch = batch._replace(reward_t=batch.reward_t / unit)
         *new, value = update(config, spec, *learner, target_params, batch, as_key(own[:2]))
         return (new[0], new[1]), value
 
     value = jnp.zeros(())
-    if learn and config.updates == 1:
-        learner, value = improve(learner, words[4:])
-    elif learn:  # a loop, so that compiling does not take `updates` times as long
-        learner, values = jax.lax.scan(improve, learner, words[4:].reshape(-1, each))
+    if learn and rounds == 1:
+        learner, value = improve(learner, words[4 * n :])
+    elif learn:  # a loop, so that compiling does not take `rounds` times as long
+        learner, values = jax.lax.scan(improve, learner, words[4 * n :].reshape(-1, each))
         value = values[-1]
     params, opt_state = learner
-    action = act(config, spec, params, obs_next, words[:4], steps, key)
-    finite = jnp.isfinite(reward_t) & jnp.all(jnp.isfinite(obs_t)) & jnp.isfinite(value)
+    mask = legal(mask_next, spec.num_actions)
+    action = act_all(config, spec, params, obs_next, words[: 4 * n], steps, key, mask)
+    finite = jnp.all(jnp.isfinite(reward_t)) & jnp.all(jnp.isfinite(obs_t)) & jnp.isfinite(value)
     value = value * unit ** loss_of(config).degree
-    record = jnp.stack([action.astype(jnp.float32), value, finite.astype(jnp.float32)])
+    last = jnp.stack([value, finite.astype(jnp.float32)])
+    record = jnp.concatenate([action.astype(jnp.float32).reshape(n), last])
     return Carry(params, opt_state, replay, steps, scale), record
 
 
-def begin(
-    config: NeuralConfig, spec: Spec, params: Params, key: jax.Array, obs: jax.Array
-) -> jax.Array:
-    """The first action, to the observation of the first reset."""
-    return act(config, spec, params, obs, random_words(key, FIRST, 4), 0, key)
+def known(config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array) -> Params:
+    """The parameters, with observations `[B, *obs]` in their moments if there are any."""
+    if not config.normalise:
+        return params
+    return (observed(params[0], spec.features(obs)), *params[1:])
 
 
 class Networks(NamedTuple):
@@ -315,13 +274,18 @@ def mix_average(networks: Networks, params: Params, share: jax.Array) -> Network
 AVERAGED_EVERY = 100  # steps
 
 
+def passed(config: NeuralConfig, done: int, every: int) -> bool:
+    """Whether the last step, of all lanes, came to a multiple of `every` or went beyond one."""
+    return done % every < config.n_envs
+
+
 def average_share(config: NeuralConfig, done: int) -> float:
     """What the parameters after `done` steps count in their average; 0 where they are not due.
 
     The first count fully, then all alike, then the latest `averaging` steps most.
     """
     learned = done - config.learning_starts
-    if config.averaging == 0 or learned <= 0 or done % AVERAGED_EVERY:
+    if config.averaging == 0 or learned <= 0 or not passed(config, done, AVERAGED_EVERY):
         return 0.0
     number = (learned + AVERAGED_EVERY - 1) // AVERAGED_EVERY
     return max(1 / number, min(1.0, AVERAGED_EVERY / config.averaging))
@@ -336,8 +300,8 @@ class Compiled(NamedTuple):
     sync: Any
     smooth: Any
     estimates: Any  # (params, scale, obs[B]) -> ascending z[B, A, N], or an ensemble
-    decide: Any  # (params, scale, obs[B], key) -> Decision of the evaluation policy, batched
-    behave: Any  # (params, scale, obs[B], key, steps) -> of the behaviour policy that explores
+    decide: Any  # (params, scale, obs[B], key, masks) -> Decision of the evaluation policy, batched
+    behave: Any  # (params, scale, obs[B], key, steps, masks) -> of the behaviour policy, exploring
 
 
 @lru_cache(maxsize=32)
@@ -364,41 +328,3 @@ def jit_in_place(function: Any) -> Any:
     options = {"xla_cpu_copy_insertion_use_region_analysis": True}
     on_cpu = jax.default_backend() == "cpu"
     return jax.jit(function, donate_argnums=0, compiler_options=options if on_cpu else None)
-
-
-def ascending(
-    config: NeuralConfig, spec: Spec, params: Params, scale: Scale, obs: jax.Array
-) -> jax.Array:
-    """All that is known at observations `[B, *obs]`, in the environment's units."""
-    rows = heads(config, spec, params, obs)
-    z = network_sort(loss_of(config).particles(rows.outputs))
-    return (members(z, rows.means) if config.ensemble > 1 else z) * shown(scale)
-
-
-def decide(
-    config: NeuralConfig,
-    spec: Spec,
-    params: Params,
-    scale: Scale,
-    obs: jax.Array,
-    key: jax.Array,
-) -> Decision:
-    """The evaluation policy's decisions; one key serves the ties of a batch."""
-    z = ascending(config, spec, params, scale, obs)
-    return jax.vmap(lambda z: config.evaluation.decide(z, key, assume_sorted=True))(z)
-
-
-def behave(
-    config: NeuralConfig,
-    spec: Spec,
-    params: Params,
-    scale: Scale,
-    obs: jax.Array,
-    key: jax.Array,
-    steps: jax.Array,
-) -> Decision:
-    """As in training after `steps` steps: the behaviour policy with its exploration, row by row."""
-    rows = heads(config, spec, params, obs)
-    z = network_sort(estimates(config, rows, jax.random.bits(key, (), jnp.uint32))) * shown(scale)
-    explore = Explore(config.behaviour, explore_rate(config, steps))  # type: ignore[arg-type]
-    return jax.vmap(partial(explore.decide, assume_sorted=True))(z, jax.random.split(key, len(z)))

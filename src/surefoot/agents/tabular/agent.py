@@ -37,9 +37,8 @@ class TabularAgent(Agent):
     """Return distributions for every state and action of a finite environment.
 
     `env` is a `TabularMDP` or one of surefoot's own environments (whole runs compiled), or any
-    Gymnasium environment with discrete spaces, or its name (stepped through its own API; masks
-    in its `info` are not looked at). Further arguments are those of `TabularConfig`, such as
-    `loss="qr"`, `behaviour="cvar:0.25"`.
+    Gymnasium environment with discrete spaces, or its name (stepped through its own API). Further
+    arguments are those of `TabularConfig`, such as `loss="qr"`, `behaviour="cvar:0.25"`.
     """
 
     kind = "tabular"
@@ -70,7 +69,8 @@ class TabularAgent(Agent):
                 self.mdp, self._own_env = inner.mdp.to_jax(), opened.env
             else:
                 self._training_env = opened
-        states, actions = (space_size(s) for s in (self.observation_space, self.action_space))
+        states = space_size(self.observation_space, "observation_space")
+        actions = space_size(self.action_space, "action_space")
         each = self.config.particles + 4 * self.config.pooled
         must_fit(states * actions * each, f"a table of {states:,} states x {actions:,} actions")
         self._learner: CompiledTable | SteppedTable
@@ -198,25 +198,41 @@ class TabularAgent(Agent):
         assert self._read is not None
         return z, np.minimum(self._read[2][rows], self.config.memory)
 
-    def _masks(self, states: np.ndarray) -> np.ndarray:
-        if self.mdp is None or self.mdp.mask is None:
-            return np.ones((len(states), self._z.shape[1]), bool)
-        return np.asarray(self.mdp.mask)[states]
+    def _masks(self, rows: np.ndarray, given: Any = None) -> np.ndarray:
+        """As the caller says, else as the process says, or as far as the environment has shown."""
+        own = self.mdp.mask if self.mdp is not None else self._shown_masks
+        masks = super()._masks(rows, given)
+        if masks is None:
+            masks = np.ones((len(rows), self._z.shape[1]), bool)
+            return masks if own is None else np.asarray(own)[rows]
+        return masks
 
-    def _decide(self, rows: np.ndarray, deterministic: bool) -> Decision:
+    @property
+    def _shown_masks(self) -> np.ndarray | None:
+        return self._learner.mask if isinstance(self._learner, SteppedTable) else None
+
+    def _decide(self, rows: np.ndarray, deterministic: bool, masks: Any) -> Decision:
         policy = policy_named(self.config.evaluation) if deterministic else behaviour(self.config)
         key = self._tie_key if deterministic else self._draw_key()
         # The same answer every time for a state; another draw for each row where it explores.
         each = rows if deterministic else np.arange(len(rows), dtype=np.int32)
-        return _decided(policy)(*self._estimates(rows), key, each, self._masks(rows))
+        return _decided(policy)(*self._estimates(rows), key, each, masks)
 
-    def _ties(self, row: Any) -> tuple[jax.Array, Any]:
-        key = jax.random.fold_in(self._tie_key, int(row))
-        return key, self._masks(np.asarray([row]))[0]
+    def _ties(self, row: Any) -> jax.Array:
+        return jax.random.fold_in(self._tie_key, int(row))
 
-    def _actor(self) -> Callable[[Any], Any]:
-        actions = np.asarray(self._decide(np.arange(len(self._z), dtype=np.int32), True).action)
-        return lambda obs: self.own_actions(actions[self._state(obs)])
+    def _actor(self) -> Callable[[Any, Any], Any]:
+        states = np.arange(len(self._z), dtype=np.int32)
+        masks = self._masks(states)
+        actions = np.asarray(self._decide(states, True, masks).action)
+
+        def act(obs: Any, mask: Any) -> Any:
+            state = self._state(obs)
+            if mask is not None and not np.array_equal(mask, masks[state]):  # new in evaluation
+                return self.predict(obs, action_masks=mask)
+            return self.own_actions(actions[state])
+
+        return act
 
     def _clock(self) -> Any:
         return range(self.config.horizon)
@@ -230,10 +246,14 @@ class TabularAgent(Agent):
 
     def _about(self) -> dict[str, Any]:
         number = self._learner.number if isinstance(self._learner, SteppedTable) else 0
-        return super()._about() | {"number": number, "process": _digest(self.mdp)}
+        masked = self._shown_masks is not None
+        return super()._about() | {
+            "number": number, "process": _digest(self.mdp), "masked": masked
+        }  # fmt: skip
 
     def _learned(self) -> dict[str, Any]:
-        return named(self.table, "table")
+        mask = self._shown_masks
+        return named(self.table, "table") | ({} if mask is None else {"mask": mask})
 
     def _tree(self) -> Any:
         return self._learner.tree()
@@ -259,6 +279,8 @@ class TabularAgent(Agent):
         if isinstance(agent._learner, SteppedTable):
             # An episode of its own, not the first one over again.
             agent._learner.start_from(table, steps, count(about, "number", path) + 1)
+            if about.get("masked"):
+                agent._learner.know_masks(_mask_of(arrays.get("mask"), table, path))
         else:
             agent._learner.start_from(table, steps)
         return agent
@@ -269,6 +291,8 @@ class TabularAgent(Agent):
         agent, _ = cls._built(file, env, options, "run.table")
         if about.get("process") != _digest(agent.mdp):
             raise InputError(f"{path}: was taken in another process than the one given as env")
+        if about.get("masked") and isinstance(agent._learner, SteppedTable):
+            agent._learner.know_masks()
         tree = from_named(agent._learner.tree(), arrays, "run", path)
         agent._learner.restore(tree, count(about, "num_timesteps", path))
         rows = arrays.get("episodes", np.zeros(0))
@@ -318,6 +342,12 @@ def _as_now(config: dict[str, Any]) -> dict[str, Any]:
         return config | {"loss": names[operator], "potential": None, "transport": None}
     except (KeyError, TypeError):  # a pair that has no name, or nonsense
         return config
+
+
+def _mask_of(mask: np.ndarray | None, table: Table, path: object) -> np.ndarray:
+    if mask is None or mask.shape != table.visits.shape or mask.dtype != bool:
+        raise InputError(f"{path}: its mask does not fit its table")
+    return mask
 
 
 def _digest(mdp: TabularMDP | None) -> str | None:

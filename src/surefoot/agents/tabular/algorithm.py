@@ -24,12 +24,12 @@ class Table(NamedTuple):
 
     z: jax.Array  # [S, A, N]
     target_action: jax.Array  # [S] a* of line 7, renewed whenever z(s, :) changes
-    memory: Memory  # the last K transitions of each pair
+    memory: TransitionMemory  # the last K transitions of each pair
     visits: jax.Array  # [S, A]
     scale: Scale  # of the rewards
 
 
-class Memory(NamedTuple):
+class TransitionMemory(NamedTuple):
     """What a mixture target is made of; K = 1 for sample targets."""
 
     reward: jax.Array  # [S, A, K]
@@ -60,7 +60,7 @@ def initial_table(
     if config.initial_std > 0:
         z = jnp.sort(config.initial_std * jax.random.normal(key, shape), axis=-1)
     slots = (states, actions, config.pooled)
-    empty = Memory(
+    empty = TransitionMemory(
         jnp.zeros(slots), jnp.zeros(slots), jnp.zeros(slots, jnp.int32), jnp.zeros(slots, jnp.int32)
     )
     visits = jnp.zeros((states, actions), jnp.int32)
@@ -186,12 +186,14 @@ def fit(
     return anchor_z + rate * (rows[0] - anchor_z)  # q-learning, sarsa
 
 
-def _remember(table: Table, step: Transition, active: jax.Array) -> tuple[Memory, jax.Array]:
+def _remember(
+    table: Table, step: Transition, active: jax.Array
+) -> tuple[TransitionMemory, jax.Array]:
     """Write the transition over the pair's oldest one."""
     at = step.obs_tm1, step.action_tm1
     slot = (*at, table.visits[at] % table.memory.reward.shape[-1])
-    new = Memory(step.reward_t, step.discount_t, step.obs_t, step.action_t)
-    memory = Memory(
+    new = TransitionMemory(step.reward_t, step.discount_t, step.obs_t, step.action_t)
+    memory = TransitionMemory(
         *(
             old.at[slot].set(jnp.where(active, value, old[slot]))
             for old, value in zip(table.memory, new, strict=True)
@@ -209,7 +211,7 @@ def _targets(
     """
     k = table.memory.reward.shape[-1]
     turn = jnp.arange(k) % jnp.clip(visits, 1, k)
-    seen = Memory(*(part[at][turn] for part in table.memory))
+    seen = TransitionMemory(*(part[at][turn] for part in table.memory))
     action = seen.next_action if config.on_policy else table.target_action[seen.next_state]
     next_z = table.z[seen.next_state, action]
     if config.by_evidence:  # nor is their dispersion one

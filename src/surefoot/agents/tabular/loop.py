@@ -16,12 +16,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from surefoot.agents.tabular.algorithm import Table, Transition, act, initial_table, learn_and_act
+from surefoot.agents.tabular.algorithm import (
+    Table,
+    Transition,
+    act,
+    initial_table,
+    learn_and_act,
+    target_actions,
+)
 from surefoot.agents.tabular.config import TabularConfig
 from surefoot.envs.discrete import decode, encode, space_size
 from surefoot.envs.faults import Fault, TrainingEnv, fault_from
 from surefoot.envs.finite import TabularMDP, reset
 from surefoot.envs.finite import step as mdp_step
+from surefoot.envs.masks import Masks
 from surefoot.errors import InputError, RunError
 from surefoot.policies import DecidedBy, Decision
 from surefoot.runs.progress import Mode, progress
@@ -273,6 +281,8 @@ class SteppedTable:
         sizes = space_size(seen, "observation_space"), space_size(done, "action_space")
         key_table, self.key = jax.random.split(key)
         self.table = _initial(config, *sizes, key_table)
+        self.mask: np.ndarray | None = None  # [S, A] as far as it was shown, where there are masks
+        self._mask: jax.Array | None = None  # the same where it is computed with
         self.steps = 0
         self.begin(0)
 
@@ -297,26 +307,50 @@ class SteppedTable:
         """Particles `[S, A, N]`, and how often each pair was visited."""
         return self.table.z, self.table.visits
 
+    def know_masks(self, mask: np.ndarray | None = None) -> None:
+        """The environment has masks: every action of a state is legal until it shows otherwise."""
+        self._mask, shape = None, self.table.visits.shape
+        self.mask = np.ones(shape, bool) if mask is None else mask.reshape(shape).astype(bool)
+
+    def _note_mask(self, state: int, info: dict[str, Any]) -> None:
+        mask = Masks(self.env.env).read(info)
+        if mask is None:
+            if self.mask is not None:
+                raise InputError("info has no action_mask, which it had before")
+            return
+        if self.mask is None:
+            self.know_masks()
+        assert self.mask is not None
+        if not np.array_equal(self.mask[state], mask):
+            self.mask[state], self._mask = mask, None
+
+    def _legal(self) -> jax.Array | None:
+        if self.mask is not None and self._mask is None:
+            self._mask = jnp.array(self.mask)
+        return self._mask
+
     def advance(self, steps: int) -> list[Ended]:
         """Up to that many steps, fewer if the episode ends.
 
-        A step that fails raises `Fault` and changes nothing.
+        A step that fails raises `Fault` and changes nothing that was learned.
         """
         first, learn = _stepped(self.config)
         env, seen = self.env, self.env.env.observation_space
         taken = self.env.env.action_space
         if not self.begun:
             self.state = self._start(self.number, seen)
-            self.key, record = first(self.table, self.state, self.key)
+            self.key, record = first(self.table, self.state, self.key, self._legal())
             self.record, self.begun = np.asarray(record), True
         for _ in range(steps):
             action = int(self.record[0])
             try:
-                obs, reward, terminated, truncated, _ = env.step(decode(taken, action))
+                obs, reward, terminated, truncated, info = env.step(decode(taken, action))
                 if not np.isfinite(reward):
                     raise Fault(f"state {self.state}, the environment returned the reward {reward}")
                 obs_t = encode(seen, obs)
                 over = terminated or truncated or self.clock + 1 >= self.config.horizon
+                if not terminated and (self.mask is not None or "action_mask" in info):
+                    self._note_mask(obs_t, info)
                 start = self._start(self.number + 1, seen) if over else obs_t
             except Exception as error:
                 raise fault_from(error) from error
@@ -324,7 +358,11 @@ class SteppedTable:
             places = np.array((self.state, action, obs_t, start, over), np.int32)
             reasons = self.record[1:-1]
             self.table, self.key, record = learn(
-                self.table, self.key, places, np.array((reward, discount), np.float32)
+                self.table,
+                self.key,
+                places,
+                np.array((reward, discount), np.float32),
+                self._legal(),
             )
             self.record = np.asarray(record)
             self.steps, self.clock, self.state = self.steps + 1, self.clock + 1, start
@@ -352,7 +390,10 @@ class SteppedTable:
 
     def _start(self, number: int, seen: gym.Space[Any]) -> int:
         try:
-            return encode(seen, self.env.reset(number)[0])
+            obs, info = self.env.reset(number)
+            state = encode(seen, obs)
+            self._note_mask(state, info)
+            return state
         except Exception as error:
             raise fault_from(error) from error
 
@@ -367,6 +408,7 @@ class SteppedTable:
             "number": np.int64(self.number),
             "clock": np.int64(self.clock),
             "tally": self.tally,
+            **({} if self.mask is None else {"mask": self.mask}),
         }
 
     def restore(self, tree: Any, steps: int) -> None:
@@ -376,6 +418,8 @@ class SteppedTable:
         self.begun, self.state = bool(tree["begun"]), int(tree["state"])
         self.record, self.tally = np.array(tree["record"]), np.array(tree["tally"])
         self.clock = int(tree["clock"])
+        if "mask" in tree:
+            self.know_masks(tree["mask"])
 
 
 _initial = jax.jit(initial_table, static_argnums=(0, 1, 2))  # one program, not a hundred
@@ -388,21 +432,33 @@ def _stepped(config: TabularConfig) -> tuple[Any, Any]:
 
 
 def _first(
-    config: TabularConfig, table: Table, state: Any, key: jax.Array
+    config: TabularConfig, table: Table, state: Any, key: jax.Array, mask: jax.Array | None
 ) -> tuple[jax.Array, jax.Array]:
     key, key_act = jax.random.split(key)
-    return key, _record(act(config, table, state, None, key_act), True)
+    return key, _record(act(config, table, state, mask, key_act), True)
 
 
 def _learn(
-    config: TabularConfig, table: Table, key: jax.Array, places: jax.Array, numbers: jax.Array
+    config: TabularConfig,
+    table: Table,
+    key: jax.Array,
+    places: jax.Array,
+    numbers: jax.Array,
+    mask: jax.Array | None,
 ) -> tuple[Table, jax.Array, jax.Array]:
     """Learn from one transition and choose the next action; one record is read back."""
     state, action, obs_t, start, over = places
     key, *keys = jax.random.split(key, 3)
     seen = Transition(state, action, numbers[0], numbers[1], obs_t, action)
+    if mask is not None:  # a* of obs_t dates from before its mask was known, maybe
+        best = target_actions(
+            config, table.z[obs_t][None], table.visits[obs_t][None], keys[1], mask[obs_t][None]
+        )[0]
+        old = table.target_action[obs_t]
+        best = jnp.where(mask[obs_t, old], old, best)
+        table = table._replace(target_action=table.target_action.at[obs_t].set(best))
     table, decision = learn_and_act(
-        config, table, seen, start, over > 0, None, (keys[0], keys[1]), jnp.asarray(True)
+        config, table, seen, start, over > 0, mask, (keys[0], keys[1]), jnp.asarray(True)
     )
     return table, key, _record(decision, jnp.all(jnp.isfinite(table.z[state, action])))
 

@@ -6,13 +6,14 @@ from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surefoot.comparison import Comparison, write_returns
+from surefoot.core.markup import html_table
 from surefoot.errors import Interrupted, RunError
 from surefoot.runs.directory import RunDir
 from surefoot.runs.files import atomic_write, json_bytes
@@ -20,11 +21,20 @@ from surefoot.runs.progress import Mode, progress
 from surefoot.runs.session import resumable
 from surefoot.training.engines import RETRIES, check_engine
 from surefoot.training.engines.board import CounterPlace, counter
-from surefoot.training.sweep.spec import Sweep, words
+from surefoot.training.sweep.spec import Setting, Sweep, words
 from surefoot.training.sweep.store import ResultStore
-from surefoot.training.sweep.summary import SweepCell, compare_cells, to_csv
+from surefoot.training.sweep.summary import (
+    SweepCell,
+    Values,
+    compare_cells,
+    improvements,
+    to_csv,
+)
 from surefoot.training.train import Training
 from surefoot.training.trials import run_counted, run_training
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Outcome = dict[str, Any]
 WRITERS = 8  # threads that write results: a disk syncs many files in the time of one
@@ -40,6 +50,22 @@ class SweepResult:
     """Trials that were run now; the others were there."""
     comparison: Comparison | None = None
     """Dominance between the cells, paired by seed; None where there are no two, or too many."""
+    improvements: list[dict[str, Any]] = field(default_factory=list)
+    """Of pairs of cells: how likely a training of a does better than one of b, with intervals."""
+    values: Values = field(default_factory=dict)
+    """The mean return of each training, by cell and seed."""
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        rows = [["" if v is None else f"{v:.5g}" if isinstance(v, float) else str(v)
+                 for v in row.values()] for row in self.rows]  # fmt: skip
+        return html_table(list(self.rows[0]), rows) if rows else ""
+
+    def figure(self) -> Figure:
+        """A matplotlib figure: the return of each cell, a dot for each seed."""
+        from surefoot.plots import draw_sweep_cells
+
+        return draw_sweep_cells(self.rows, [list(own.values()) for own in self.values.values()])
 
 
 def run_sweep(
@@ -167,10 +193,10 @@ def _finish(
     run: int,
 ) -> SweepResult:
     rows, lines, failures = [], [], {}
-    values: dict[str, dict[int, float]] = {}
+    values: dict[Setting, dict[int, float]] = {}
     for chosen, members in cells:
         records = []
-        own = values.setdefault(words(chosen), {})
+        own = values.setdefault(chosen, {})
         for training in members:
             record = store.get(training)
             if record is None:
@@ -184,16 +210,16 @@ def _finish(
         rows.append(SweepCell(chosen, tuple(records), len(members) - len(records)).row())
     atomic_write(directory.file("summary.csv"), to_csv(rows))
     atomic_write(directory.file("trials.csv"), to_csv(lines))
-    comparison = compare_cells(values)
+    comparison, better = compare_cells(values), improvements(values)
     _write_comparison(directory, comparison, values)
-    directory.write_summary({"cells": rows, "failures": failures})
+    directory.write_summary({"cells": rows, "improvements": better, "failures": failures})
     if not failures:
         directory.mark_complete()
-    return SweepResult(rows, failures, run, comparison)
+    return SweepResult(rows, failures, run, comparison, better, values)
 
 
 def _write_comparison(
-    directory: RunDir, comparison: Comparison | None, values: dict[str, dict[int, float]]
+    directory: RunDir, comparison: Comparison | None, values: dict[Setting, dict[int, float]]
 ) -> None:
     """What `surefoot report` shows, and a table that `surefoot compare` reads."""
     if comparison is None:  # of an earlier, larger sweep

@@ -1,0 +1,61 @@
+"""`surefoot watch RUN_DIR`: episodes as a GIF, with what the agent expects of each action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from surefoot.cli.explain import default_place
+from surefoot.cli.modules import open_typed
+from surefoot.cli.options import parse
+from surefoot.errors import InputError, require
+
+ABOUT = (
+    "Episodes of a trained agent as a GIF: the environment's picture, beside it the return "
+    "distribution of every action as it changes, and the decision in words."
+)
+
+
+@dataclass(frozen=True)
+class WatchOptions:
+    agent: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="AGENT_OR_RUN")] = (
+        None
+    )
+    """The directory of a training, or an agent's file (.safetensors)."""
+    env: str | None = None
+    """Id of the environment; the agent's own by default. One of your own, module:Id, has to be
+    named."""
+    wrapper: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Wrapper that the agent was trained in, module:Name; repeat it for more."""
+    policy: str | None = None
+    """Decide by this one instead of the agent's evaluation policy: greedy, cvar:0.25."""
+    episodes: int = 1
+    """Episodes to show."""
+    frames: int = 150
+    """Steps to show at most; the film ends there, within an episode if need be."""
+    seed: int = 0
+    """Seed of the first episode; the n-th has seed + n."""
+    out: Path | None = None
+    """The GIF; an earlier one is replaced. By default figures/watch.gif of the run, where its
+    report finds it, or beside the file."""
+
+
+def main(words: list[str]) -> int:
+    options = parse(WatchOptions, words, "surefoot watch", ABOUT)
+    if options.agent is None:
+        raise InputError("watch: name a run directory or an agent's file (surefoot watch --help)")
+    require("watch's picture", "report", "matplotlib")
+    from surefoot.report.film import film
+    from surefoot.runs.files import atomic_write
+
+    agent = open_typed(options.agent, options.env, words, options.wrapper)
+    made = film(
+        agent, policy=options.policy, episodes=options.episodes, frames=options.frames,
+        seed=options.seed,
+    )  # fmt: skip
+    out = options.out or default_place(options.agent, "watch.gif")
+    print(f"{atomic_write(out, made)} ({len(made) / 1e6:.1f} MB): open it in a browser")
+    return 0

@@ -1,0 +1,448 @@
+"""`surefoot suite`: who takes the right action, on every task, with one and the same configuration.
+
+Two tables. `same`: one learned table of each task and seed (gathered greedily, exploration 0.5), on
+which every rule decides: what differs is the rule. `online`: every agent gathers its own data by
+its own rule: what differs is the agent. `static` is CVaR of the whole return, planned exactly on
+states augmented by what was collected. `network` and `sb3` are the tasks for networks
+(`suite.networks`). A cell is one task and question; a finished cell is never computed again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from surefoot.agents.tabular import TabularConfig, train_trials
+from surefoot.agents.tabular.loop import TrialState
+from surefoot.core.stats import Interval, holm, mean_interval, paired_difference
+from surefoot.envs import FINITE_TASKS, QUESTIONS, RiskTask, expected_visits, finite_task
+from surefoot.envs.noisy import NETWORK_TASKS
+from surefoot.errors import InputError, at_least, unknown
+from surefoot.paper.claims import Claim, Verdict
+from surefoot.paper.experiment import Columns, Experiment, by_cells
+from surefoot.policies import policy_named
+from surefoot.suite.figures import draw
+from surefoot.suite.networks import NETWORK_PLAYERS, SB3_PLAYERS, train_network, train_sb3
+from surefoot.suite.scores import RIGHT, Score, score, simulated, solved, static_cvar, word
+from surefoot.training.engines import check_engine
+
+RULES = ("ssd", "greedy", "cvar:0.05", "cvar:0.25", "cvar:0.45", "mean-variance")
+LONGER = "ssd, 128 remembered"
+"""SSD with a memory of 128 transitions of a pair instead of 32: what more evidence would do."""
+LEVELS = (0.05, 0.25, 0.45)
+TABULAR = (*RULES, LONGER, *(f"static cvar:{level}" for level in LEVELS))
+PLAYERS = (*TABULAR, *NETWORK_PLAYERS, *SB3_PLAYERS)
+ALL = (*FINITE_TASKS, *NETWORK_TASKS)
+QUICK: dict[str, Any] = {
+    "seeds": 4, "network_seeds": 1, "episodes": 150, "steps": 1500, "scales": (1.0,),
+}  # fmt: skip
+SMALL = 16  # states up to which the longer memory is tried: on the cliff it would take minutes
+
+
+class SuiteCell(NamedTuple):
+    """One task and question, by one way of learning; of networks one seed of it."""
+
+    way: str  # same, online, static, network, sb3
+    task: str
+    question: str
+    scale: float = 1.0
+    seed: int = -1
+
+    @property
+    def name(self) -> str:
+        scale = "" if self.scale == 1 else f"-x{self.scale:g}"
+        seed = "" if self.seed < 0 else f"-{self.seed}"
+        return f"{self.way}-{self.task}-{self.question}{scale}{seed}"
+
+
+@dataclass(frozen=True)
+class SuiteConfig:
+    """Tasks whose right action is known: who takes it?"""
+
+    tasks: tuple[str, ...] = ()
+    """Tasks to run, by default the finite ones; `all` for those, too, that need networks and take
+    hours."""
+    agents: tuple[str, ...] = PLAYERS
+    """Who plays; greedy always does, for others are compared with it."""
+    tables: tuple[str, ...] = ("same", "online")
+    """same: rules on the same data; online: agents on their own."""
+    seeds: int = 20
+    """Seeds of a table."""
+    network_seeds: int = 10
+    """Seeds of a network."""
+    episodes: int = 600
+    """Episodes of a table."""
+    steps: int = 15_000
+    """Training steps of a network; CartPole takes three times as many."""
+    scales: tuple[float, ...] = (1.0, 1000.0, 0.001)
+    """What rewards are multiplied by, where rules decide on the same data; 1 comes first."""
+    seed: int = 0
+    """First seed."""
+    quick: bool = False
+    """All tasks with few seeds and short runs: to see it work, not to judge."""
+    engine: str = "local"
+    """serial, local (worker processes of this machine) or ray (a cluster)."""
+    address: str = ""
+    """Of the engine ray: local, auto, host:port or ray://host:port; a local one by default."""
+    workers: int = 0
+    """Worker processes; 0 for one per core."""
+
+    def __post_init__(self) -> None:
+        usual = ALL if self.quick else tuple(FINITE_TASKS)
+        tasks = ALL if self.tasks == ("all",) else self.tasks or usual
+        object.__setattr__(self, "tasks", tasks)
+        for name in self.tasks:
+            if name not in ALL:
+                raise unknown("task", name, (*ALL, "all"))
+        for name in self.agents:
+            if name not in PLAYERS:
+                raise unknown("agent", name, PLAYERS)
+        for name in self.tables:
+            if name not in ("same", "online"):
+                raise unknown("table", name, ("same", "online"))
+        if self.quick:
+            for name, value in QUICK.items():
+                object.__setattr__(self, name, value)
+        if self.scales[:1] != (1.0,) or not all(0 < scale < math.inf for scale in self.scales):
+            raise InputError(f"scales = {self.scales}: 1 first, then other positive numbers")
+        at_least(2, seeds=self.seeds)
+        at_least(1, network_seeds=self.network_seeds, episodes=self.episodes, steps=self.steps)
+        check_engine(self.engine, self.address, self.workers or None)
+
+    def plays(self, name: str) -> bool:
+        return name in self.agents
+
+    def cells(self) -> list[SuiteCell]:
+        """Everything that is run, each independent of the others."""
+        finite = [(t, q) for t in self.tasks if t in FINITE_TASKS for q in QUESTIONS]
+        cells: list[SuiteCell] = []
+        if "same" in self.tables:
+            cells += [SuiteCell("same", *both, scale) for both in finite for scale in self.scales]
+        if "online" in self.tables:
+            cells += [SuiteCell("online", *both) for both in finite]
+        if any(name.startswith("static") for name in self.agents):
+            cells += [SuiteCell("static", *both) for both in finite]
+        seeds = range(self.seed, self.seed + self.network_seeds)
+        networks = [
+            (t, q) for t in self.tasks if t in NETWORK_TASKS for q in NETWORK_TASKS[t].questions
+        ]
+        if any(map(self.plays, NETWORK_PLAYERS)):
+            cells += [SuiteCell("network", *both, 1.0, seed) for both in networks for seed in seeds]
+        if any(map(self.plays, SB3_PLAYERS)):
+            cells += [SuiteCell("sb3", *both) for both in networks]
+        return cells
+
+
+# --- cells -----------------------------------------------------------------------------------
+
+
+def compute_cell(job: tuple[SuiteConfig, SuiteCell]) -> dict[str, Columns]:
+    config, cell = job
+    if cell.way == "network":
+        return {cell.name: train_network(cell, config.steps, config.agents)}
+    if cell.way == "sb3":
+        seeds = range(config.seed, config.seed + config.network_seeds)
+        return {cell.name: train_sb3(cell, config.steps, seeds)}
+    task = finite_task(cell.task, cell.question, scale=cell.scale)
+    kinds = {"same": _same, "online": _online, "static": _static}
+    return {cell.name: kinds[cell.way](config, cell, task)}
+
+
+def _static(config: SuiteConfig, _: SuiteCell, task: RiskTask) -> Columns:
+    """Exact, so there is one row for each level; none where rewards are continuous."""
+    rows = []
+    for level in LEVELS:
+        name = f"static cvar:{level}"
+        own = static_cvar(task, level) if config.plays(name) else None
+        if own is not None:
+            rows.append((name, 0, own, "not tested"))
+    return _columns(rows)
+
+
+def _same(config: SuiteConfig, cell: SuiteCell, task: RiskTask) -> Columns:
+    """Every rule on the same tables."""
+    gather = TabularConfig(behaviour="greedy", explore=0.5)
+    runs = _train(config, gather, task)
+    acts = {rule: _decide(gather, runs, rule) for rule in RULES if _wanted(config, rule)}
+    if config.plays(LONGER) and cell.scale == 1 and task.mdp.num_states <= SMALL:
+        longer = replace(gather, memory=128)
+        acts[LONGER] = _decide(longer, _train(config, longer, task), "ssd")
+    return _judged(config, task, acts, tested=cell.scale == 1)
+
+
+def _online(config: SuiteConfig, _: SuiteCell, task: RiskTask) -> Columns:
+    """Every agent on its own data: its rule gathers, bootstraps and decides."""
+    acts = {}
+    for rule in RULES:
+        if _wanted(config, rule):
+            agent = TabularConfig(behaviour=rule, target=rule, evaluation=rule)
+            acts[rule] = _decide(agent, _train(config, agent, task), rule)
+    return _judged(config, task, acts)
+
+
+def _wanted(config: SuiteConfig, rule: str) -> bool:
+    return rule == "greedy" or config.plays(rule)
+
+
+def _train(config: SuiteConfig, agent: TabularConfig, task: RiskTask) -> TrialState:
+    numbers = range(config.seed, config.seed + config.seeds)
+    return train_trials(
+        agent, task.mdp, episodes=config.episodes, trials=numbers, seed=14, quiet=True
+    )
+
+
+def _decide(agent: TabularConfig, runs: TrialState, rule: str) -> np.ndarray:
+    """[trials, S]: what the rule does in every state of every learned table."""
+    trials, states, actions, particles = runs.table.z.shape
+    z = runs.table.z.reshape(-1, actions, particles)
+    seen = jnp.minimum(runs.table.visits, agent.memory).reshape(-1, actions)
+    keys = jax.random.split(jax.random.key(1), len(z))
+    return np.asarray(_deciding(rule)(z, keys, seen)).reshape(trials, states)
+
+
+@lru_cache(maxsize=32)
+def _deciding(rule: str) -> Any:
+    decide = partial(policy_named(rule).decide, assume_sorted=True)
+    return jax.jit(jax.vmap(lambda z, key, n: decide(z, key, n=n).action))
+
+
+def _judged(
+    config: SuiteConfig, task: RiskTask, acts: Mapping[str, np.ndarray], tested: bool = True
+) -> Columns:
+    """The score of every policy, and the test of its episodes against those of greedy's."""
+    rows = []
+    for i in range(config.seeds):
+        seed = config.seed + i
+        greedy = acts["greedy"][i]
+        if not tested:  # the unit of reward is no part of the test
+            scores = [(name, seed, score(task, acts[name][i]), "not tested") for name in acts]
+            rows += scores
+            continue
+        sample = simulated(task, greedy, 2 * seed)
+        for name, policies in acts.items():
+            if _alike(task, policies[i], greedy):
+                rows.append((name, seed, score(task, policies[i], sample), "same"))
+                continue
+            own = simulated(task, policies[i], 2 * seed + 1)
+            rows.append((name, seed, score(task, policies[i], own), word(own, sample, seed)))
+    return _columns(rows)
+
+
+def _alike(task: RiskTask, one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two policies act alike wherever they come."""
+    try:
+        met = expected_visits(task.mdp, other) > 0
+    except InputError:  # it may walk in circles
+        return bool((one == other).all())
+    return bool((one[met] == other[met]).all())
+
+
+def _columns(rows: list[tuple[str, int, Score, str]]) -> Columns:
+    return {
+        "player": [player for player, *_ in rows],
+        "seed": [seed for _, seed, *_ in rows],
+        "right": [float(own.right) for *_, own, _ in rows],
+        "given_up": [float(own.given_up) for *_, own, _ in rows],
+        "spread": [float(own.spread) for *_, own, _ in rows],
+        "word": [said for *_, said in rows],
+    }
+
+
+# --- results ---------------------------------------------------------------------------------
+
+
+class SuiteRow(NamedTuple):
+    """A player in one task: what all its seeds came to."""
+
+    way: str
+    task: str
+    question: str
+    scale: float
+    player: str
+    right: Interval | None  # None where no action is right, or it was not run
+    given_up: Interval | None
+    spread: Interval | None
+    words: dict[str, int]
+    solved: bool | None  # None where no action is right
+    note: str = ""
+
+    @property
+    def title(self) -> str:
+        scale = "" if self.scale == 1 else f" x {self.scale:g}"
+        return f"{self.task}, {self.question}{scale}"
+
+
+class SuiteResults(NamedTuple):
+    config: SuiteConfig
+    rows: tuple[SuiteRow, ...]
+    values: Mapping[tuple[str, str, str], np.ndarray]
+    """Share of right decisions by (way, title, player), seed by seed."""
+
+    def of(self, way: str, player: str | None = None) -> list[SuiteRow]:
+        return [r for r in self.rows if r.way == way and player in (None, r.player)]
+
+
+def read(config: SuiteConfig, tables: Any) -> SuiteResults:
+    groups: dict[tuple[Any, ...], list[dict[str, np.ndarray]]] = {}
+    for cell in config.cells():
+        table = tables[cell.name]
+        for player in dict.fromkeys(table["player"]):
+            mine = table["player"] == player
+            part = {name: column[mine] for name, column in table.items()}
+            groups.setdefault((*cell[:4], str(player)), []).append(part)
+    rows, values = [], {}
+    for key, parts in groups.items():
+        whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        row = _row(key, whole)
+        rows.append(row)
+        values[row.way, row.title, row.player] = whole["right"]
+    return SuiteResults(config, tuple(rows), values)
+
+
+def _row(key: tuple[Any, ...], whole: Mapping[str, np.ndarray]) -> SuiteRow:
+    way, task, question, scale, player = key
+    right, given_up = float(whole["right"].mean()), float(whole["given_up"].mean())
+    answered = None if np.isnan(right) else solved(question, right, given_up)
+    words = {str(said): int((whole["word"] == said).sum()) for said in np.unique(whole["word"])}
+    first, second, third = (_interval(whole[name]) for name in ("right", "given_up", "spread"))
+    notes = np.unique(whole["note"]) if "note" in whole else np.array([""])
+    note = "; ".join(filter(None, map(str, notes)))
+    return SuiteRow(way, task, question, scale, player, first, second, third, words, answered, note)
+
+
+def _interval(values: np.ndarray) -> Interval | None:
+    if not np.isfinite(values).all():
+        return None
+    if len(values) < 2:  # exact, or one network
+        one = float(values[0])
+        return Interval(one, one, one, 1)
+    return mean_interval(values)
+
+
+def summary(results: SuiteResults) -> dict[str, Any]:
+    return {
+        "rows": [row._asdict() for row in results.rows],
+        "against ssd": _against(results),
+    }
+
+
+def _against(results: SuiteResults) -> list[dict[str, Any]]:
+    """Share of right decisions of the default rule less each other's, seed by seed, with Holm's
+    correction over all of them."""
+    found = []
+    for way in ("same", "online"):
+        for row in results.of(way):
+            own = results.values.get((way, row.title, "ssd"))
+            other = results.values[way, row.title, row.player]
+            if row.player == "ssd" or own is None:
+                continue
+            made = paired_difference(own, other)
+            found.append(
+                {"way": way, "task": row.title, "player": row.player}
+                | {"difference": made.interval, "p": float(made.p_value)}
+            )
+    if found:
+        for one, p in zip(found, holm(np.array([one["p"] for one in found], float)), strict=True):
+            one["holm_p"] = float(p)
+    return found
+
+
+def judge(results: SuiteResults) -> list[Claim]:
+    claims = []
+    for way in ("same", "online"):
+        own = results.of(way, "ssd")
+        if not own:
+            continue
+        for question, wanted in (
+            ("tie", f"at least {RIGHT} of the decisions right on every tie"),
+            ("price", "at most 0.02 deviations given up on every price"),
+            ("trap", f"at least {RIGHT} of the decisions right on every trap"),
+        ):
+            asked = [row for row in own if row.question == question]
+            claims.append(_claim(way, question, wanted, asked))
+        claims.append(_others(results, way))
+        claims.append(_established(results, way))
+    return claims
+
+
+def _claim(way: str, question: str, wanted: str, rows: list[SuiteRow]) -> Claim:
+    failed = [row for row in rows if not row.solved]
+    said = f"{len(rows) - len(failed)} of {len(rows)}"
+    if failed:
+        said += "; not: " + "; ".join(
+            f"{row.title} (right {row.right.mean:.2f}, gives up {row.given_up.mean:.2f})"
+            for row in failed
+            if row.right is not None and row.given_up is not None
+        )
+    verdict: Verdict = "reproduced" if not failed else "partly" if len(failed) < len(rows) else (
+        "not reproduced"
+    )  # fmt: skip
+    statement = f"The default SSD agent answers every {question} ({_ways(way)})."
+    return Claim(f"suite/{way}-{question}", "not claimed", statement, said, verdict, wanted)
+
+
+def _ways(way: str) -> str:
+    return "the rule on the same data" if way == "same" else "the agent, online"
+
+
+def _others(results: SuiteResults, way: str) -> Claim:
+    """Which rules solve every question at the scale 1."""
+    tasks = {row.title for row in results.of(way) if row.scale == 1}
+    done: dict[str, set[str]] = {}
+    for row in (*results.of(way), *results.of("static")):
+        if row.scale == 1 and row.solved:
+            done.setdefault(row.player, set()).add(row.title)
+    counts = {player: len(found) for player, found in sorted(done.items())}
+    everything = [player for player, number in counts.items() if number == len(tasks)]
+    said = ", ".join(f"{player} {number}" for player, number in counts.items())
+    holds = everything == ["ssd"]
+    return Claim(
+        f"suite/{way}-others",
+        "not claimed",
+        f"The default SSD agent answers all {len(tasks)} questions, and nobody else does "
+        f"({_ways(way)}).",
+        f"questions answered: {said}",
+        "reproduced" if holds else "not reproduced",
+        "Static CVaR plans with the process known, where rewards are discrete.",
+    )
+
+
+def _established(results: SuiteResults, way: str) -> Claim:
+    """On a tie the means are equal, so that dominance can hardly be established: see the page."""
+    counts: dict[str, int] = {}
+    for row in results.of(way, "ssd"):
+        if row.question == "tie":
+            for said, number in row.words.items():
+                counts[said] = counts.get(said, 0) + number
+    total = sum(counts.values())
+    holds = counts.get("established", 0) >= 0.9 * total
+    said = ", ".join(f"{word} {number}" for word, number in sorted(counts.items()))
+    return Claim(
+        f"suite/{way}-established",
+        "not claimed",
+        f"On ties the returns of SSD dominate greedy's, 'established' on nine seeds in ten "
+        f"({_ways(way)}).",
+        f"{said}, of {total}",
+        "reproduced" if holds else "not reproduced",
+        "On a tie the two means are equal; the test establishes dominance only where the better "
+        "mean is seen, too. 'Same': greedy acts alike on that seed.",
+    )
+
+
+EXPERIMENT = Experiment(
+    kind="suite",
+    config=SuiteConfig,
+    measure=by_cells(compute_cell, "suite"),
+    read=read,
+    summarise=summary,
+    judge=judge,
+    draw=draw,
+    seeds=lambda config: list(range(config.seed, config.seed + config.seeds)),
+)

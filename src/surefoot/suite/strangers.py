@@ -1,0 +1,111 @@
+"""`suite.run`: the score of a player of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from surefoot.envs import FINITE_TASKS, QUESTIONS, RiskTask, TabularEnv, finite_task
+from surefoot.envs.noisy import NETWORK_TASKS, NoisyEnv, PureGymEnv
+from surefoot.errors import InputError, at_least, unknown
+from surefoot.runs.progress import progress
+from surefoot.suite.players import chooser
+from surefoot.suite.scores import HORIZON, Score, play, score, score_episodes
+
+TASKS = (*FINITE_TASKS, *NETWORK_TASKS)
+
+
+@dataclass(frozen=True)
+class SuiteScores:
+    """What a player came to: `rows` holds (task, question, score); print it for a table."""
+
+    rows: tuple[tuple[str, str, Score], ...]
+
+    def __str__(self) -> str:
+        lines = [f"{'task':<16}{'question':<10}{'':<4}{'right':>7}{'given up':>10}{'spread':>8}"]
+        for task, question, own in self.rows:
+            sign = "  " if np.isnan(own.right) else "✓ " if own.solved(question) else "✗ "
+            numbers = f"{own.right:>7.2f}{own.given_up:>10.3f}{own.spread:>8.2f}"
+            lines.append(f"{task:<16}{question:<10}{sign:<4}{numbers}")
+        lines.append("right: share of right decisions; given up: of the best mean, in deviations;")
+        lines.append("spread: of the return, 0 as the sure policy's, 1 as the risky one's.")
+        return "\n".join(lines)
+
+    @property
+    def solved(self) -> bool:
+        """Whether every question that has a right answer is answered."""
+        return all(own.solved(q) for _, q, own in self.rows if not np.isnan(own.right))
+
+
+def run(
+    player: Any = None,
+    *,
+    train: Callable[[gym.Env[Any, Any], int], Any] | None = None,
+    tasks: Sequence[str] = tuple(FINITE_TASKS),
+    questions: Sequence[str] = QUESTIONS,
+    policy: str = "ssd",
+    episodes: int = 200,
+    seed: int = 0,
+    **knobs: Any,
+) -> SuiteScores:
+    """Score a player on tasks whose right action is known.
+
+    `player` is an agent of surefoot, a model with SB3's `predict`, an `Actor` of `adapters.act`, or
+    any callable from observations `[B, ...]` (of finite tasks: the numbers of states) to actions
+    `[B]`, to particles `[B, A, N]`, an ensemble `[B, E, A, N]`, or particles with counts. It has to
+    fit every task asked for; to train one for each, pass `train(env, seed)` instead, which returns
+    a player. `policy` decides where distributions are returned. `knobs` go to the tasks.
+    Finite tasks are scored exactly, the others by `episodes` episodes.
+    """
+    if (player is None) == (train is None):
+        raise InputError("pass a player, or train, a function that makes one for an environment")
+    at_least(2, episodes=episodes)
+    for name in tasks:
+        if name not in TASKS:
+            raise unknown("task", name, TASKS)
+    asked = [(name, q) for name in tasks for q in questions if q in _questions(name)]
+    for question in questions:
+        if question not in QUESTIONS:
+            raise unknown("question", question, QUESTIONS)
+    rows = []
+    with progress(len(asked), "suite", unit="questions", mode="auto" if train else "silent") as bar:
+        for name, question in asked:
+            task = finite_task(name, question, **knobs) if name in FINITE_TASKS else None
+            env = environment(name, question, **knobs)
+            made = player if train is None else train(env, seed)
+            rows.append((name, question, _scored(made, env, name, task, policy, episodes, seed)))
+            bar.advance()
+    return SuiteScores(tuple(rows))
+
+
+def environment(name: str, question: str = "tie", **knobs: Any) -> gym.Env[Any, Any]:
+    """A task of the suite as a Gymnasium environment, with its time limit."""
+    if name in NETWORK_TASKS:
+        return PureGymEnv(name, question=question, **knobs)
+    task = finite_task(name, question, **knobs)
+    return gym.wrappers.TimeLimit(TabularEnv(task.mdp, cells=task.cells), HORIZON)
+
+
+def _questions(name: str) -> tuple[str, ...]:
+    return NETWORK_TASKS[name].questions if name in NETWORK_TASKS else QUESTIONS
+
+
+def _scored(
+    player: Any,
+    env: gym.Env[Any, Any],
+    name: str,
+    task: RiskTask | None,
+    policy: str,
+    episodes: int,
+    seed: int,
+) -> Score:
+    if task is not None:
+        choose = chooser(player, task.mdp.num_actions, policy)
+        return score(task, choose(np.arange(task.mdp.num_states)))
+    pure: NoisyEnv = env.unwrapped.pure  # type: ignore[attr-defined]
+    choose = chooser(player, pure.num_actions, policy)
+    return score_episodes(pure, name, play(pure, choose, episodes, seed))
