@@ -12,7 +12,7 @@ export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 # Both test workers, and the processes they start, compile much the same: kept from 0.2 s on, not 1 s.
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.2
 
-.PHONY: help oracles third-party demo test lint types pytest slow peers bench bench-versus size-power bench-learning docs torch browser clean
+.PHONY: help oracles third-party demo test lint types pytest slow peers bench bench-versus size-power bench-learning docs torch browser release-check clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -47,7 +47,7 @@ pytest: .venv/.synced ## the quick tests
 	@$(PYTEST) -q -n 2 --dist loadfile -m "not slow and not optimised"
 	@echo "== pytest (quick, compiled as users compile)"
 	@XLA_FLAGS= $(PYTEST) -q -n 2 --dist loadfile -m "optimised and not slow" \
-	  $$(grep -rl --include='*.py' 'mark\.optimised' tests)
+	  $$(grep -rl --include='*.py' 'mark\.optimised' tests | sort -r)
 
 test: lint ## ruff, mypy and the quick tests
 	@$(MAKE) --no-print-directory -j 2 types pytest
@@ -64,7 +64,7 @@ torch: .venv/.synced ## the CPU build of torch, beside the lock
 peers: .venv/.synced ## libraries that tests compare with or adapt to, beside the lock's default set
 	@echo "== installing peers (sb3-contrib, tianshou, ray, wandb, arch, pot, skfolio, mkdocs)"
 	@$(UV) sync --quiet --locked --inexact $(EXTRAS) --extra bench --extra sb3 \
-	  --extra tianshou --extra ray --extra wandb --extra docs --extra browser --extra data
+	  --extra tianshou --extra ray --extra wandb --extra tensorboard --extra docs --extra browser --extra data
 
 third-party: .venv/.synced ## environments of others that tests train in, beside the lock
 	@$(BIN)/python -c "import minigrid, highway_env, minatar" 2>/dev/null || { \
@@ -106,6 +106,9 @@ docs: .venv/.synced ## the documentation, built offline into site/
 	@$(BIN)/python tools/pages.py
 	@$(BIN)/python tools/pictures.py
 	@$(BIN)/mkdocs build --strict
+
+release-check: .venv/.synced ## wheel and sdist, installed without the lock into fresh environments
+	@$(BIN)/python tools/release.py
 
 clean: ## remove what the targets made, the environment included
 	rm -rf .venv .oracles .tools .cache site build dist

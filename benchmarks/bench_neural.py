@@ -29,7 +29,7 @@ def run(quick: bool) -> list[Row]:
     rows = []
     for env_id in ENVS[:1] if quick else ENVS:
         rows += _one_env(env_id, blocks)
-    return [*rows, _memory(), _checkpoint()]
+    return [*rows, *_lanes(blocks), _memory(), _checkpoint()]
 
 
 def _one_env(env_id: str, blocks: int) -> list[Row]:
@@ -63,6 +63,31 @@ def _one_env(env_id: str, blocks: int) -> list[Row]:
         goal = 6.0 if "compiled" in name else 4.5
         peer_name = "sb3-contrib QR-DQN" + (" (not installed)" if other is None else "")
         rows.append(Row(case, middle[name], peer_name, other, f"{goal:g} times", goal))
+    return rows
+
+
+LANES = 16
+
+
+def _lanes(blocks: int) -> list[Row]:
+    """A step of 16 environments side by side with one update for all, beside one environment."""
+    from surefoot.agents.neural import NeuralAgent
+
+    rows = []
+    for compiled in (False, True):
+        agents = {
+            n: NeuralAgent("CartPole-v1", n_envs=n, update_every=n, compiled=compiled).learn(40 * n)
+            for n in (1, LANES)
+        }
+        for n, agent in agents.items():
+            agent.learn(max(200, 20 * n))  # compiles, passes learning_starts
+        times: dict[int, list[float]] = {n: [] for n in agents}
+        for _ in range(blocks):
+            for n, agent in agents.items():
+                times[n].append(_cpu(agent.learn, BLOCK * 2 if n == 1 else BLOCK * n // 2))
+        one, many = (statistics.median(times[n]) for n in (1, LANES))
+        case = f"CartPole-v1, {'compiled, ' if compiled else ''}a step of one of {LANES} lanes"
+        rows.append(Row(case, many, "our n_envs=1", one, "8 times the throughput", 8.0))
     return rows
 
 

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from surefoot.cli import main
+from surefoot.runs.logs import TensorBoard
 
 WORDS = [
     "train",
@@ -79,3 +80,12 @@ def test_what_is_not_installed_is_said(tmp_path, capsys, monkeypatch):
     assert main([*WORDS, "--wandb", "x", "--out", str(tmp_path / "b")]) == 2
     assert "pip install 'surefoot[wandb]'" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())  # said before anything was made
+
+
+def test_the_extra_writes_events(tmp_path):
+    pytest.importorskip("tensorboardX", reason="tensorboardX is missing: make peers")
+    board = TensorBoard(tmp_path)
+    board.scalar("episode/return", 2.0, 7)
+    board.close()
+    (log,) = tmp_path.glob("events*")
+    assert b"episode/return" in log.read_bytes()

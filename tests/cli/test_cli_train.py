@@ -260,7 +260,8 @@ def test_evaluate_takes_files_checkpoints_and_one_policy(cartpole, tmp_path, cap
 
 def test_greedy_in_evaluate_is_the_agent_s_own_evaluation(cartpole):
     """One by one or side by side: the same, but where a batch rounds a tie the other way."""
-    agent = sf.NeuralAgent.load(cartpole / "agent.safetensors", "CartPole-v1")
+    stored = cartpole / "agent.safetensors"
+    agent = sf.NeuralAgent.load(stored, "CartPole-v1", evaluation="greedy")
     agent.pure = None  # through Gymnasium, as `evaluate` does
     (found,) = sf.evaluate(agent, ("greedy",), episodes=20, seed=5)
     assert (found.returns == agent.evaluate(20, seed=5)).mean() >= 0.8

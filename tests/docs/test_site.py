@@ -18,7 +18,8 @@ import surefoot as sf
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "api.md").read_text()
-DIRECTIVES = re.findall(r"^::: ([\w.]+)$", PAGE, re.MULTILINE)
+PACKAGES = {path.stem: path.read_text() for path in (ROOT / "docs" / "api").glob("*.md")}
+DIRECTIVES = re.findall(r"^::: ([\w.]+)$", "\n".join(PACKAGES.values()), re.MULTILINE)
 PUBLIC = [name for name in sf.__all__ if name != "__version__"]
 HAS_MKDOCS = subprocess.run([sys.executable, "-c", "import mkdocs, mkdocstrings"]).returncode == 0
 
@@ -56,6 +57,14 @@ def test_table_of_names_is_complete():
         assert target == f"[{home_of(name)}]" or inspect.ismodule(getattr(sf, name)), name
 
 
+def test_every_package_has_a_page_of_its_own():
+    rooms = {path.parent.name for path in (ROOT / "src" / "surefoot").glob("*/__init__.py")}
+    assert set(PACKAGES) == (rooms | {"errors"}) - {"cli"}  # whose page is command-line.md
+    for name, text in PACKAGES.items():
+        assert f"(api/{name}.md)" in PAGE
+        assert all(d.startswith(f"surefoot.{name}") for d in re.findall(r"^::: (\S+)$", text, re.M))
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     if not HAS_MKDOCS:
@@ -74,6 +83,17 @@ def test_reference_was_rendered(site):
     rendered = {line.split(" ")[0] for line in zlib.decompress(packed).decode().splitlines()}
     functions = {n for n in PUBLIC if not inspect.ismodule(getattr(sf, n))}
     assert {home_of(name) for name in functions} <= rendered
+
+
+@pytest.mark.slow
+def test_formulas_are_drawn_by_the_browser_itself(site):
+    page = (site / "theory.html").read_text()
+    assert page.count("<math") > 100
+    assert 'display="block"' in page
+    assert not re.search(r"formula-\d+-here|<p>\s*<math[^>]*inline.*?</math>\s*</p>", page)
+    text = re.sub(r"<(code|pre|math)\b.*?</\1>", "", page, flags=re.DOTALL)
+    assert not re.search(r"\$[^$<]+\$|\\gamma", text)
+    assert '<a href="concepts.html" class="md-footer__link' in page  # previous and next
 
 
 class Loaded(HTMLParser):

@@ -143,7 +143,8 @@ def _check_hooks(options: Any) -> None:
     writer = find_spec("tensorboardX") or (find_spec("torch") and find_spec("tensorboard"))
     if options.tensorboard and not writer:
         raise InputError(
-            "--tensorboard needs tensorboardX, or torch with tensorboard: pip install tensorboardX"
+            "--tensorboard needs tensorboardX, or torch with tensorboard: "
+            "pip install 'surefoot[tensorboard]'"
         )
     if options.wandb is not None:
         require("--wandb", "wandb", "wandb")

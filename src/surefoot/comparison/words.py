@@ -107,8 +107,11 @@ def _matrix_lines(c: Comparison, order: int) -> list[str]:
 
 def p_values(v: Verdict) -> str:
     """Of dominance and of non-dominance, corrected; a star where only the correction saves it."""
-    star = UNCORRECTED if v.test.dominance_p <= v.level < v.dominance_p else ""
-    return f"{v.dominance_p:.3g}{star} / {v.nondominance_p:.3g}"
+    return f"{v.dominance_p:.3g}{star(v)} / {v.nondominance_p:.3g}"
+
+
+def star(v: Verdict) -> str:
+    return UNCORRECTED if v.test.dominance_p <= v.level < v.dominance_p else ""
 
 
 def _legend(c: Comparison) -> list[str]:
@@ -122,7 +125,7 @@ def _legend(c: Comparison) -> list[str]:
         "contradicted: dominance is rejected; established: non-dominance is; not contradicted: the",
         "reverse is contradicted, and dominance is not rejected even without the correction.",
     ]
-    stars = any(UNCORRECTED in p_values(v) for v in c.verdicts)
+    stars = any(star(v) for v in c.verdicts)
     return lines + ([f"{UNCORRECTED} rejected without the correction."] if stars else [])
 
 
@@ -181,7 +184,7 @@ def _cells(v: Verdict, names: dict[str, str]) -> list[str]:
         names[v.b],
         shown.get(v.relation, v.relation),
         v.word,
-        f"{v.dominance_p:.4g}",
+        f"{v.dominance_p:.4g}{star(v)}",
         f"{v.nondominance_p:.4g}",
     ]
     if v.violation is not None and v.almost_ratio is not None:
@@ -197,7 +200,8 @@ def explanation(c: Comparison) -> str:
         'hypothesis "a dominates b" is rejected (Barrett and Donald, 2003), *established* where '
         '"a does not dominate b" is rejected (Davidson and Duclos, 2013), on the range '
         f'of values that the test says, *not contradicted* where "b dominates a" is rejected and '
-        '"a dominates b" is not, even without the correction. Otherwise one *cannot tell*.'
+        '"a dominates b" is not, even without the correction (a star marks where it '
+        "is). Otherwise one *cannot tell*."
     )
 
 

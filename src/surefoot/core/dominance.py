@@ -119,6 +119,12 @@ def almost_ssd_ratio(
     _, sx = sort_particles(x, x_weights, name="x")
     _, sy = sort_particles(y, y_weights, name="y")
     lead = array.broadcast(sx.z.shape[:-1], sy.z.shape[:-1], "x", "y")
+    # The ratio has no unit, its areas have the square of one: too large or too small for a float.
+    unit = xp.maximum(*(xp.max(xp.abs(s.z), axis=-1, keepdims=True) for s in (sx, sy)))
+    most = float(xp.finfo(unit.dtype).max) ** 0.4
+    extreme = (unit > most) | ((unit > 0) & (unit < 1 / most))
+    unit = xp.where(extreme, unit, xp.ones_like(unit))
+    sx, sy = (s._replace(z=s.z / unit) for s in (sx, sy))
     support, rise = _second_cdf_gap(xp, sx, sy, lead)
     width = support[..., 1:] - support[..., :-1]
     left = xp.concat([xp.zeros_like(rise[..., :1]), rise[..., :-1]], axis=-1)

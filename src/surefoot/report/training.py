@@ -59,13 +59,12 @@ def _agent(stored: Stored, env: Any) -> tuple[Any, str]:
 def _score(stored: Stored) -> list[Part]:
     """The final score as a number, with its interval."""
     summary = stored.json("summary.json")
-    score, returns = summary.get("evaluation_return"), summary.get("evaluation_returns")
-    if not isinstance(score, dict) or not isinstance(returns, list):
+    if not isinstance(summary.get("evaluation_return"), dict):
         return []
-    text = (
-        f"Score: {Interval.from_dict(score)}, the mean return of {len(returns)} episodes without "
-    )
-    return [Note(f"{text}exploration after {int(summary['steps']):,} steps (95 % interval).")]
+    score = Interval.from_dict(summary["evaluation_return"])
+    after = f" after {summary['steps']:,} steps" if isinstance(summary.get("steps"), int) else ""
+    text = f"Score: {score}, the mean return of {score.n} episodes without exploration{after}"
+    return [Note(f"{text} (95 % interval).")]
 
 
 # --- figures -------------------------------------------------------------------------------

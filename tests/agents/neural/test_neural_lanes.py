@@ -159,7 +159,7 @@ def test_compiled_environments_side_by_side():
     )
     for lane in range(2):
         own, over = obs[lane:300:2], ends[lane:300:2, 2] > 0
-        joined = (own[1:, 0] == own[:-1, 1]).all(axis=-1)
+        joined = np.isclose(own[1:, 0], own[:-1, 1], atol=1e-6).all(axis=-1)
         np.testing.assert_array_equal(joined, ~over[:-1])
 
 

@@ -46,17 +46,32 @@ def digest(agent: Any) -> str:
     return found.hexdigest()
 
 
-def train(name: str, folder: Path, steps: int = STEPS) -> Any:
-    from surefoot.agents.loading import resume
-    from surefoot.runs.checkpoints import Checkpoints
+def trainings() -> dict[str, Any]:
+    """The same four as runs of `train`, evaluated and watched on the way."""
+    import surefoot as sf
 
-    kept = folder / name / "checkpoints"
-    keeper = Checkpoints(kept, every=EVERY, keep=2)
-    agent = resume(kept) if keeper.latest() is not None else kinds()[name]()
-    left = steps - agent.num_timesteps
-    if left > 0:
-        agent.learn(left, log=folder / name, checkpoints=keeper)
-    return agent
+    tabular = sf.TabularConfig(**TABLE)
+    neural = sf.NeuralConfig(**TINY)
+    looks = {"eval_every": 100, "eval_episodes": 1, "watch": ("start",), "watch_every": 50}
+    looks |= {"steps": STEPS, "checkpoint_every": EVERY}
+    return {
+        "tabular-compiled": sf.Training("surefoot/RiskyCliff-v0", tabular, seed=3, **looks),
+        "tabular-stepped": sf.Training("Taxi-v4", tabular, seed=3, **looks),
+        "neural-compiled": sf.Training("CartPole-v1", neural, compiled=True, **looks),
+        "neural-gymnasium": sf.Training("CartPole-v1", neural, seed=5, **looks),
+    }
+
+
+def train(name: str, folder: Path) -> None:
+    import surefoot as sf
+
+    sf.train(trainings()[name], folder / name)
+
+
+def own_files(run: Path) -> dict[str, bytes]:
+    """What two equal runs have in common: all but checkpoints and provenance."""
+    files = (p for p in sorted(run.iterdir()) if p.is_file() and p.name != "provenance.json")
+    return {p.name: p.read_bytes() for p in files}
 
 
 def deadly(call: str, which: str) -> None:
@@ -87,7 +102,7 @@ def main(folder: Path, first: int, words: list[str]) -> None:
     print("go", flush=True)
     names = list(kinds())
     for name in names[first:] + names[:first]:
-        (folder / f"{name}.txt").write_text(digest(train(name, folder)))
+        train(name, folder)
 
 
 if __name__ == "__main__":

@@ -262,12 +262,14 @@ def test_180_000_samples_against_whole_numbers(spread):
             np.testing.assert_array_equal(sf.ssd_dominates(x, y), second)
             np.testing.assert_array_equal(sf.fsd_dominates(x, y), (a >= b).all(axis=-1))
             np.testing.assert_array_equal(sf.violation(x, y) == 0, second)
-            np.testing.assert_array_equal(sf.almost_ssd_ratio(x, y) == 0, second)
+            ratio = sf.almost_ssd_ratio(x, y)
+            np.testing.assert_array_equal(ratio == 0, second)
+            np.testing.assert_allclose(ratio, sf.almost_ssd_ratio(1.0 * whole_x, 1.0 * whole_y))
         close = {"rtol": 1e-12, "atol": 1e-12 * scale * spread}
         short = np.maximum(gaps.max(axis=-1), 0) / size * scale
         np.testing.assert_allclose(sf.violation(x, y), short, **close)
         distance = np.abs(a - b).mean(axis=-1) * scale
-        np.testing.assert_allclose(sf.wasserstein(x, y), distance, **close)
+        np.testing.assert_allclose(sf.wasserstein(x, y, 1), distance, **close)
         k = int(rng.integers(1, n + 1))
         lowest = np.sort(whole_x)[:, :k].sum(axis=-1)
         np.testing.assert_allclose(sf.cvar(x, k / n), lowest / k * scale, **close)
@@ -287,7 +289,7 @@ def test_180_000_samples_against_whole_numbers(spread):
 
 @pytest.mark.slow
 def test_20_000_decisions_against_fractions():
-    """Every policy at a scale where doubles round: the oracle has fractions."""
+    """At a scale where doubles round: the oracle has fractions. SSD is exact, a mean is rounded."""
     import jax
 
     rng = np.random.default_rng(5)
@@ -305,7 +307,7 @@ def test_20_000_decisions_against_fractions():
                 total += tables_of[value]
                 sums.append(total)
             curves.append(sums)
-        assert curves[greedy][-1] == max(c[-1] for c in curves)
+        assert max(c[-1] for c in curves) - curves[greedy][-1] < 1e-15
         over = [all(all(p >= q for p, q in zip(c, d, strict=True)) for d in curves) for c in curves]
         assert over[ssd] or not any(over)
 

@@ -9,7 +9,7 @@ import engine_jobs
 import pytest
 
 from surefoot.errors import InputError, RunError
-from surefoot.training.engines import run_jobs
+from surefoot.training.engines import ray_engine, run_jobs
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: make peers")
 pytestmark = [pytest.mark.slow, pytest.mark.ray]
@@ -44,6 +44,34 @@ def test_a_node_is_killed_in_the_middle(tmp_path, monkeypatch):
         assert sorted(found) == [(x, x * x) for x in range(12)]
         begun = [p.name.split("-")[0] for p in tmp_path.iterdir()]
         assert len(begun) > len(set(begun)) == 12  # some trial did run twice, and counted once
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def test_the_only_node_is_lost(tmp_path, monkeypatch):
+    """The driver's own node has no CPU; the one that has is killed, and none comes back."""
+    from ray.cluster_utils import Cluster
+
+    here = str(Path(__file__).parent)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([here, os.environ.get("PYTHONPATH", "")]))
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 0, "include_dashboard": False, "_system_config": QUICK},
+    )
+    try:
+        only = cluster.add_node(num_cpus=1)
+
+        def kill_when_it_works():
+            while not any(tmp_path.iterdir()):
+                time.sleep(0.1)
+            monkeypatch.setattr(ray_engine, "PATIENCE", 6.0)
+            cluster.remove_node(only, allow_graceful=False)
+
+        threading.Thread(target=kill_when_it_works, daemon=True).start()
+        jobs = [(str(tmp_path), x, 1.0) for x in range(4)]
+        with pytest.raises(RunError, match=r"no Ray worker for 6 s: .* have 0 CPUs .*same command"):
+            list(run_jobs(engine_jobs.slow_square, jobs, engine="ray", address=cluster.address))
     finally:
         ray.shutdown()
         cluster.shutdown()

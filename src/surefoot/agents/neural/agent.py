@@ -225,10 +225,14 @@ class NeuralAgent(Agent):
         return self._before_loading
 
     def _about(self) -> dict[str, Any]:
-        return super()._about() | {"compiled": self.pure is not None}
+        masked = not isinstance(self._learner.state.carry.replay.masks, tuple)
+        return super()._about() | {"compiled": self.pure is not None, "masked": masked}
 
     def _learned(self) -> dict[str, Any]:
-        return named(_learned(self._learner.state), "agent")
+        learned = _learned(self._learner.state)
+        if learned.average:  # what decides, also where no average was taken yet
+            learned = learned._replace(average=acting(self.config, self._learner.state)[0])
+        return named(learned, "agent")
 
     def _tree(self) -> Any:
         return self._learner.state
@@ -268,7 +272,7 @@ class NeuralAgent(Agent):
         path, arrays, about = file
         recipe = cls._checked(file, env, options)
         like = recipe.like
-        if "run.carry.replay.masks" in arrays:
+        if about.get("masked"):
             replay = with_masks(like.carry.replay, spec_of(recipe.env))
             like = like._replace(carry=like.carry._replace(replay=replay))
         if "run.env.x" in arrays:

@@ -69,7 +69,8 @@ class TabularAgent(Agent):
                 self.mdp, self._own_env = inner.mdp.to_jax(), opened.env
             else:
                 self._training_env = opened
-        states, actions = (space_size(s) for s in (self.observation_space, self.action_space))
+        states = space_size(self.observation_space, "observation_space")
+        actions = space_size(self.action_space, "action_space")
         each = self.config.particles + 4 * self.config.pooled
         must_fit(states * actions * each, f"a table of {states:,} states x {actions:,} actions")
         self._learner: CompiledTable | SteppedTable
@@ -245,7 +246,10 @@ class TabularAgent(Agent):
 
     def _about(self) -> dict[str, Any]:
         number = self._learner.number if isinstance(self._learner, SteppedTable) else 0
-        return super()._about() | {"number": number, "process": _digest(self.mdp)}
+        masked = self._shown_masks is not None
+        return super()._about() | {
+            "number": number, "process": _digest(self.mdp), "masked": masked
+        }  # fmt: skip
 
     def _learned(self) -> dict[str, Any]:
         mask = self._shown_masks
@@ -275,8 +279,8 @@ class TabularAgent(Agent):
         if isinstance(agent._learner, SteppedTable):
             # An episode of its own, not the first one over again.
             agent._learner.start_from(table, steps, count(about, "number", path) + 1)
-            if "mask" in arrays:
-                agent._learner.know_masks(_mask_of(arrays["mask"], table, path))
+            if about.get("masked"):
+                agent._learner.know_masks(_mask_of(arrays.get("mask"), table, path))
         else:
             agent._learner.start_from(table, steps)
         return agent
@@ -287,7 +291,7 @@ class TabularAgent(Agent):
         agent, _ = cls._built(file, env, options, "run.table")
         if about.get("process") != _digest(agent.mdp):
             raise InputError(f"{path}: was taken in another process than the one given as env")
-        if "run.mask" in arrays and isinstance(agent._learner, SteppedTable):
+        if about.get("masked") and isinstance(agent._learner, SteppedTable):
             agent._learner.know_masks()
         tree = from_named(agent._learner.tree(), arrays, "run", path)
         agent._learner.restore(tree, count(about, "num_timesteps", path))
@@ -340,8 +344,8 @@ def _as_now(config: dict[str, Any]) -> dict[str, Any]:
         return config
 
 
-def _mask_of(mask: np.ndarray, table: Table, path: object) -> np.ndarray:
-    if mask.shape != table.visits.shape or mask.dtype != bool:
+def _mask_of(mask: np.ndarray | None, table: Table, path: object) -> np.ndarray:
+    if mask is None or mask.shape != table.visits.shape or mask.dtype != bool:
         raise InputError(f"{path}: its mask does not fit its table")
     return mask
 

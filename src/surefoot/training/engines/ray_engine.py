@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
@@ -18,7 +19,8 @@ from surefoot.training.engines.worker import Worker, remote_environment, version
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 PATIENCE = 600.0
-"""Seconds without a single worker after which a run gives up: nodes take minutes to come back."""
+"""Seconds without a single worker on a living node after which a run gives up: nodes take minutes
+to come back."""
 DEPTH = 2
 """Jobs a worker may hold, so that it need not wait for the driver between two of them."""
 LOCAL_STARTS = 3
@@ -82,13 +84,14 @@ class _Crew:
         results: list[tuple[int, Any]] = []
         for answer in answered:
             results += self._hear(asked[answer], answer)
-        self._check_patience()
+        self._check_patience(bool(answered))
         self._give_out()  # before the caller has its turn: it may take long
         yield from results
 
     def dismiss(self) -> None:
         for member in self._members:
-            self._end(member)
+            with contextlib.suppress(Exception):  # of a cluster that is gone
+                self._end(member)
 
     def _give_out(self) -> None:
         for level in range(1, DEPTH + 1):
@@ -143,15 +146,24 @@ class _Crew:
                 "node?"
             ) from error
 
-    def _check_patience(self) -> None:
+    def _check_patience(self, answered: bool) -> None:
         now = time.monotonic()
-        if any(member.up for member in self._members):
+        if answered or (any(member.up for member in self._members) and self._living_cpus() > 0):
             self._last_up = now
         elif now - self._last_up > PATIENCE:
             raise RunError(
-                f"no Ray worker has come up for {PATIENCE:.0f} s: "
-                f"the cluster has {self._ray.available_resources().get('CPU', 0):g} free CPUs"
+                f"no Ray worker for {PATIENCE:.0f} s: the cluster's nodes have "
+                f"{self._living_cpus():g} CPUs (ray status shows them). What is finished is kept: "
+                "bring nodes back, or name another --address, and go on with the same command"
             )
+
+    def _living_cpus(self) -> float:
+        """Of nodes that are up; an actor may seem to be there for long after its node is gone."""
+        try:
+            nodes = [node for node in self._ray.nodes() if node.get("Alive")]
+        except Exception:  # nobody answers for the cluster any more
+            return 0.0
+        return sum(node.get("Resources", {}).get("CPU", 0.0) for node in nodes)
 
     def _hire(self) -> _Member:
         return _Member(self._kind.remote(self._work.function))

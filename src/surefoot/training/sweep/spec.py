@@ -23,7 +23,7 @@ Setting = tuple[tuple[str, Any], ...]
 CONFIGS: dict[str, type[Any]] = {"neural": NeuralConfig, "tabular": TabularConfig}
 ENV = "env."  # settings with this prefix are arguments of the environment
 MOST_TRAININGS = 1_000_000
-OWN = ("agent", "env", "steps", "evaluations", "eval_episodes", "compiled")
+OWN = ("agent", "env", "wrapper", "steps", "evaluations", "eval_episodes", "compiled")
 """Settings of a training; `evaluations` are evenly spaced, the last one is at the end."""
 COUNTS = dict.fromkeys(("steps", "evaluations", "eval_episodes"), int)
 EVAL_EPISODES = 20
@@ -88,9 +88,10 @@ def make_training(settings: Mapping[str, Any], seed: int) -> Training:
     options = {
         name.removeprefix(ENV): value for name, value in settings.items() if name.startswith(ENV)
     }
+    wrappers = tuple(own.get("wrapper", ()))
     agent = own.get("agent", "auto")
     if agent == "auto":
-        agent = _suited(own["env"], json.dumps(options, sort_keys=True))
+        agent = _suited(own["env"], wrappers, json.dumps(options, sort_keys=True))
     if agent not in CONFIGS:
         raise unknown("agent", agent, ("auto", *CONFIGS))
     return Training(
@@ -99,6 +100,7 @@ def make_training(settings: Mapping[str, Any], seed: int) -> Training:
         steps=own["steps"],
         seed=seed,
         compiled=own.get("compiled", False),
+        wrapper=wrappers,
         env_options=options,
         eval_every=-(-own["steps"] // own.get("evaluations", 1)),
         eval_episodes=own.get("eval_episodes", EVAL_EPISODES),
@@ -106,8 +108,8 @@ def make_training(settings: Mapping[str, Any], seed: int) -> Training:
 
 
 @lru_cache(maxsize=1024)
-def _suited(env_id: str, options: str) -> str:
-    return suited_agent(env_id, **json.loads(options))
+def _suited(env_id: str, wrappers: tuple[str, ...], options: str) -> str:
+    return suited_agent(env_id, wrappers=wrappers, **json.loads(options))
 
 
 def _check_own(own: Mapping[str, Any], seed: Any) -> None:
@@ -116,6 +118,9 @@ def _check_own(own: Mapping[str, Any], seed: Any) -> None:
         raise InputError(f"evaluations = {own['evaluations']}: more than steps = {own['steps']}")
     if not isinstance(own["env"], str):
         raise InputError(f"env = {own['env']!r}: it must be the id of a Gymnasium environment")
+    names = own.get("wrapper", ())
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"wrapper = {names!r}: it must be a list of names, module:Name")
     if not isinstance(own.get("compiled", False), bool):
         raise InputError(f"compiled = {own['compiled']!r}: it must be true or false")
     at_least(0, seed=seed)
