@@ -104,6 +104,8 @@ def test_the_calm_road(question, right):
     lost = 0.75 if question == "price" else 0.0
     assert own.given_up == pytest.approx(lost, abs=0.02)
     assert own.spread < 0.06  # half of the starts have one step more
+    lost = score_episodes(env, "two-roads", play(env, lambda x: np.full(len(x), 2), 20, 0))
+    assert lost.right == 0  # it never arrives
 
 
 # --- a player of one's own -----------------------------------------------------------------------

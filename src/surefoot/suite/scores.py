@@ -208,6 +208,8 @@ Choose = Callable[[np.ndarray], Any]
 class Episodes(NamedTuple):
     returns: np.ndarray  # [E]
     exposure: np.ndarray  # [E] share of the steps that were at risk
+    steps: Any = 0.0  # [E]
+    ended: Any = False  # [E] by termination, not by the time limit
 
     def tails(self) -> dict[str, float]:
         return {f"cvar {level}": float(cvar(self.returns, level)) for level in (0.05, 0.25, 0.45)}
@@ -218,7 +220,7 @@ def play(env: NoisyEnv, choose: Choose, episodes: int, seed: int) -> Episodes:
     reset, step = _stepping(env)
     state = reset(jax.random.split(jax.random.key(seed), episodes))
     total, risk, steps = np.zeros(episodes), np.zeros(episodes), np.zeros(episodes)
-    going = np.ones(episodes, bool)
+    going, ended = np.ones(episodes, bool), np.zeros(episodes, bool)
     while going.any():
         x = np.asarray(state.x)
         actions = jnp.asarray(np.asarray(choose(x)).astype(np.int32))
@@ -226,8 +228,9 @@ def play(env: NoisyEnv, choose: Choose, episodes: int, seed: int) -> Episodes:
         steps += going
         state, _, reward, terminated, truncated = step(state, actions)
         total += np.where(going, np.asarray(reward, np.float64), 0.0)
+        ended |= going & np.asarray(terminated)
         going &= ~np.asarray(terminated | truncated)
-    return Episodes(total, risk / steps)
+    return Episodes(total, risk / steps, steps, ended)
 
 
 @lru_cache(maxsize=16)
@@ -236,15 +239,18 @@ def _stepping(env: NoisyEnv) -> tuple[Any, Any]:
 
 
 def score_episodes(env: NoisyEnv, name: str, played: Episodes) -> Score:
-    """On the roads an episode is right or wrong, with the pole every step is; trading has no right
-    action. What is given up is known up to the error of a mean of so many episodes."""
+    """On the roads an episode is right or wrong, and wrong if it does not arrive; with the pole
+    every step is, and one that is not made is wrong; trading has no right action. What is given up
+    is known up to the error of a mean of so many episodes."""
     mean = float(played.returns.mean())
     if isinstance(env, MeanReversion):
         best = best_trading(env).mean
         return Score(math.nan, (best - mean) / float(played.returns.std()), math.nan)
     assert isinstance(env, TwoRoads | NoisyCartPole)
-    risky = played.exposure > 0 if name == "two-roads" else played.exposure
-    right = risky if env.question == "price" else 1 - np.asarray(risky, float)
+    roads = name == "two-roads"
+    risky = np.asarray(played.exposure > 0 if roads else played.exposure, float)
+    done = np.asarray(played.ended, float) if roads else played.steps / env.time_limit
+    right = done * (risky if env.question == "price" else 1 - risky)
     unit = env.scale * env.deviation
     return Score(
         float(np.mean(right)),
