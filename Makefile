@@ -47,7 +47,7 @@ pytest: .venv/.synced ## the quick tests
 	@$(PYTEST) -q -n 2 --dist loadfile -m "not slow and not optimised"
 	@echo "== pytest (quick, compiled as users compile)"
 	@XLA_FLAGS= $(PYTEST) -q -n 2 --dist loadfile -m "optimised and not slow" \
-	  $$(grep -rl --include='*.py' 'mark\.optimised' tests)
+	  $$(grep -rl --include='*.py' 'mark\.optimised' tests | sort -r)
 
 test: lint ## ruff, mypy and the quick tests
 	@$(MAKE) --no-print-directory -j 2 types pytest

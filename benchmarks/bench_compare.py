@@ -117,7 +117,7 @@ def _large(columns: int, rows: int) -> Row:
         f"compare, {columns:,} columns of {rows:,}, {measured['workers']} workers",
         measured["seconds"],
         wanted="2 minutes and 2 GB",
-        note=f"{measured['cpu']:.0f} CPU seconds, {measured['gigabytes']:.1f} GB in all processes",
+        note=f"{measured['cpu']:.0f} CPU seconds, at most {measured['gigabytes']:.1f} GB in all",
     )
 
 

@@ -20,6 +20,7 @@ from benchmarks.harness import ROOT
 from surefoot.comparison import compare
 from surefoot.training.engines import run_jobs
 
+SIZES = ("columns", "rows", "resamples")
 GROWTH = {
     "rows": [(4, n, 1000) for n in (250, 1000, 4000, 16_000, 64_000)],
     "columns": [(k, 1000, 1000) for k in (2, 4, 8, 16, 32)],
@@ -67,23 +68,29 @@ def cpu() -> float:
 
 def growth() -> None:
     """How the CPU time of `compare` grows, as a figure of the benchmarks' page."""
+    compare(table(2, 100))
+    measured: dict[str, dict[int, float]] = {}
+    for name, sizes in GROWTH.items():
+        measured[name] = {}
+        for size in sizes:
+            data, start = table(*size[:2]), time.process_time()
+            compare(data, resamples=size[2])
+            measured[name][size[SIZES.index(name)]] = round(time.process_time() - start, 3)
+        print(name, measured[name], flush=True)
+    draw_growth(measured)
+
+
+def draw_growth(measured: dict[str, dict[int, float]]) -> None:
     from surefoot.plots.figures import label, new_figure, render
 
-    compare(table(2, 100))
     figure, axes = new_figure(1, len(GROWTH), size=(11, 3.6))
-    for ax, (name, sizes) in zip(axes[0], GROWTH.items(), strict=True):
-        points = []
-        for columns, rows, resamples in sizes:
-            data, start = table(columns, rows), time.process_time()
-            compare(data, resamples=resamples)
-            points.append(time.process_time() - start)
-        grown = [size[("columns", "rows", "resamples").index(name)] for size in sizes]
-        ax.loglog(grown, points, "o-")
-        columns, rows, resamples = sizes[-1]
-        fixed = {"columns": columns, "rows": rows, "resamples": resamples}
+    for ax, (name, points) in zip(axes[0], measured.items(), strict=True):
+        ax.loglog(list(points), list(points.values()), "o-")
+        ax.set_xticks(list(points), [f"{size:,}" for size in points])
+        ax.minorticks_off()
+        fixed = dict(zip(SIZES, GROWTH[name][-1], strict=True))
         others = ", ".join(f"{fixed[key]:,} {key}" for key in fixed if key != name)
         label(ax, others, name, "CPU seconds of compare")
-        print(name, dict(zip(grown, np.round(points, 3).tolist(), strict=True)), flush=True)
     _, svg = render(figure)
     (ROOT / "docs" / "assets" / "compare-growth.svg").write_bytes(svg)
 

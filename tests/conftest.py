@@ -12,10 +12,15 @@ os.environ.setdefault(
 
 import jax
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Eager JAX compiles hundreds of tiny programs; a second run finds all of them on disk.
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+# No test is timed: a busy machine is no defect.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.fixture

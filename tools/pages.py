@@ -46,12 +46,12 @@ PICTURE = (
     "(results/surest/figures/promise.png)"
 )
 PROMISE = """Nothing was set, on tasks whose answer is known. **Left, both are worth the same**: the
-default agent takes the sure action, tables in at least {cliff:.2f} of the trials at every size of
+default agent takes the sure action, tables in {cliff} at every size of
 noise, networks on {tie}. A greedy agent with the same estimates does so at {greedy:.0f} % of the
 choices. **Right, the noisy action is worth more**: the default agent takes it, on {better}. By CVaR
 0.25 it is left at {cvar:.0f} % of the choices: that agent pays for safety. Rewards times 1000 and
-times 0.001 are among them. (`surefoot reproduce surest`; numbers and verdicts are in
-[`results/surest`](results/surest/claims.md).)"""
+times 0.001 are among them. Of {of} conditions set beforehand
+{held} hold ([verdicts](results/surest/claims.md), `surefoot reproduce surest`)."""
 
 
 def main() -> None:
@@ -60,12 +60,13 @@ def main() -> None:
     readme = ROOT / "README.md"
     if (RESULTS / "surest" / "complete.json").exists():
         before, _, rest = readme.read_text().partition(BEGIN)
-        block = promise(RunDir.open(RESULTS / "surest").read_summary())
+        block = promise(RunDir.open(RESULTS / "surest"))
         readme.write_text(before + block + rest.partition(END)[2])
 
 
-def promise(summary: dict) -> str:
+def promise(run: RunDir) -> str:
     """README's picture and the sentences under it."""
+    summary, verdicts = run.read_summary(), [claim.verdict for claim in read_claims(run)]
     cliff = [row["sure"]["mean"] for row in summary["cliff"] if row["rule"] == "SSD, 3 errors"]
     networks = summary["networks"]
 
@@ -85,7 +86,9 @@ def promise(summary: dict) -> str:
         return 100 * sum(shares) / len(shares)
 
     words = PROMISE.format(
-        cliff=min(cliff),
+        cliff="every trial" if min(cliff) == 1 else f"{min(cliff):.2f} of the trials or more",
+        held=verdicts.count("reproduced"),
+        of=len(verdicts),
         tie=seeds("tie"),
         greedy=sure("greedy", "tie"),
         better=seeds("better"),

@@ -1,7 +1,7 @@
 """What mkdocs needs beside its plugins: pictures that live beside the results, and formulas.
 
-The pages link to pictures where they are (`../results/gym/figures/returns.png`), right in a
-clone and on a forge; the site has only what lies under it, so there they are moved to `assets/`.
+The pages link to pictures where they are (`../results/gym/figures/returns.png`), which is right in
+a clone and on a forge; the site has only what lies under it, so there they are moved to `assets/`.
 
 Formulas are written `$...$`, or between lines of `$$`, as a forge shows them. Here they become
 MathML, which browsers draw themselves: no script, no fonts, no other host.
@@ -39,14 +39,22 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    return CODE_OR_FORMULA.sub(_mathml, OUTSIDE.sub(r"](assets/\1)", markdown))
+    return CODE_OR_FORMULA.sub(_marked, OUTSIDE.sub(r"](assets/\1)", markdown))
 
 
-def _mathml(found: re.Match[str]) -> str:
+def on_page_content(html: str, **_: Any) -> str:
+    return re.sub(r"formula-(\d+)-here", lambda mark: FORMULAS[int(mark[1])], html)
+
+
+FORMULAS: list[str] = []  # as MathML; a mark stands for each until Markdown is done with the page
+
+
+def _marked(found: re.Match[str]) -> str:
+    """Markdown takes `<math>` at the start of a line for a block of its own, so it sees a word."""
     from latex2mathml.converter import convert
 
     if found["code"]:
         return found[0]
-    if found["block"]:
-        return f"<p>{convert(found['block'], display='block')}</p>"
-    return str(convert(found["line"]))
+    display = "block" if found["block"] else "inline"
+    FORMULAS.append(str(convert(found["block"] or found["line"], display=display)))
+    return f"formula-{len(FORMULAS) - 1}-here"

@@ -16,7 +16,7 @@ HEAVY = ("jax", "optax", "matplotlib", "polars", "plotly", "scipy", "torch")
 def fresh(code: str) -> str:
     """What a new interpreter prints."""
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -1,4 +1,4 @@
-"""How well an estimate is known: standard errors by hand, against SciPy, against resampled data."""
+"""How well an estimate is known: standard errors by hand and against SciPy."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from core_compiled import compiled
-from core_kinds import particles
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from surefoot.core import evidence
-from surefoot.core.evidence import MOST, curve_error
+from surefoot.core.evidence import MOST
 from surefoot.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("no_rank_promotion")
@@ -21,60 +20,6 @@ from_counts = compiled(evidence.from_counts)
 from_ensemble = compiled(evidence.from_ensemble)
 average = compiled(evidence.average)
 student = compiled(evidence.student, "deviations")
-
-
-# --- F^-2 ----------------------------------------------------------------------------------
-
-
-def test_curve_error_by_hand() -> None:
-    # z = (0, 2) from 5 observations. At tau = 1/2, q = 0: (q - Z)^+ = (0, 0), variance 0. At
-    # tau = 1, q = 2: (2, 0), variance 1: the variance of the mean, so 1 / sqrt(4).
-    assert curve_error(np.array([2.0, 0.0]), 5).tolist() == [0.0, 0.5]
-    # About the mean: + tau Z. At 1/2: (0, 0) + (-1, 1) / 2, variance 1/4; at 1 a constant.
-    assert curve_error(np.array([2.0, 0.0]), 5, centred=True).tolist() == [0.25, 0.0]
-    # One observation shows no dispersion, none nothing at all.
-    rows = curve_error(np.array([[0.0, 2.0]] * 3), np.array([0, 1, 2]))
-    assert rows.tolist() == [[np.inf] * 2, [np.inf] * 2, [0.0, 1.0]]
-
-
-@pytest.mark.parametrize("centred", [False, True])
-@given(particles(), st.integers(2, 50))
-@settings(max_examples=40, deadline=None)
-def test_curve_error_is_its_definition(centred: bool, z: np.ndarray, n: int) -> None:
-    size, ranks = len(z), np.sort(z)
-    falls = np.maximum(ranks[:, None] - z[None, :], 0)  # (q - Z)^+, a row for each level
-    if centred:
-        falls = falls + (np.arange(1, size + 1) / size)[:, None] * z[None, :]
-    expected = np.sqrt(falls.var(axis=1) / (n - 1))
-    found = curve_error(z, n, centred=centred)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
-    # In another unit, and from another zero.
-    for power in (-60, 60):
-        scaled = curve_error(z * 2.0**power, n, centred=centred)
-        np.testing.assert_array_equal(scaled, found * 2.0**power)
-    np.testing.assert_allclose(curve_error(z + 1000, n, centred=centred), found, atol=1e-4)
-
-
-@pytest.mark.parametrize("centred", [False, True])
-def test_curve_error_is_the_deviation_of_resampled_curves(centred: bool) -> None:
-    n, rng = 400, np.random.default_rng(0)
-    z = stats.gamma(2.0).ppf((np.arange(n) + 0.5) / n)
-    curves = np.sort(rng.gamma(2.0, size=(4000, n)), axis=-1).cumsum(axis=-1) / n
-    if centred:
-        curves -= curves[:, -1:] * np.arange(1, n + 1) / n
-    at = np.array([39, 99, 199, 299, 379] if centred else [39, 99, 199, 299, 399])
-    found = curve_error(z, n, centred=centred)[at]
-    np.testing.assert_allclose(found, curves.std(axis=0)[at], rtol=0.06)
-
-
-def test_curve_error_is_the_same_compiled() -> None:
-    z = np.random.default_rng(1).normal(size=(3, 8)).astype("float32")
-    n = np.array([2, 5, 9], np.int32)
-    found = compiled(curve_error, "centred")(z, n, centred=True)
-    np.testing.assert_allclose(found, curve_error(z, n, centred=True), rtol=1e-3, atol=1e-3)
-
-
-# --- means ---------------------------------------------------------------------------------
 
 
 def test_from_counts_by_hand() -> None:

@@ -90,15 +90,21 @@ def commands_in(block: Block, program: str = "surefoot") -> list[list[str]]:
 
 def mentions_of(page: Path, program: str = "surefoot") -> list[list[str]]:
     """Calls in running text, such as `surefoot compare FILE`; a bare name is none."""
-    text = FENCE.sub("", page.read_text())
-    mentions = re.findall(rf"`{program} ([a-z][^`]*)`", text)
+    mentions = re.findall(rf"`{program} ([a-z][^`]*)`", words_of(page))
     return [shlex.split(words) for words in mentions if "..." not in words and "[" not in words]
+
+
+def words_of(page: Path) -> str:
+    """The text of a page, without its blocks and without what it says is gone: the first column of
+    a table whose first column is an earlier version, and what "is gone"."""
+    text = re.sub(r"`[^`]*` is gone", "", FENCE.sub("", page.read_text()))
+    past = re.compile(r"^\| \d+\.\d+\.\d+ \|.*\n(?:\|.*\n)*", re.MULTILINE)
+    return past.sub(lambda table: re.sub(r"^\|[^|]*\|", "|", table[0], flags=re.M), text)
 
 
 def names_in(page: Path) -> list[tuple[str, list[str]]]:
     """What a page names of surefoot, in its words and in its Python blocks: (place, names)."""
-    text = FENCE.sub("", page.read_text())
-    dotted = re.findall(r"`(surefoot(?:\.\w+)+)(?:\(.*?\))?`", text)
+    dotted = re.findall(r"`(surefoot(?:\.\w+)+)(?:\(.*?\))?`", words_of(page))
     names = [(page_id(page), name.split(".")) for name in dotted if not name.endswith(".toml")]
     for block in blocks_of(page):
         if block.language == "python":

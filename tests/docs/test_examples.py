@@ -15,6 +15,7 @@ SHOWN = {
         ["--steps", "300", "--models", "2", "--episodes", "2"],
         ["at the start: action", "ssd: return", "greedy: return"],
     ),
+    "suite_entry": ([], ["insurance", "not all answered rightly"]),
     "sweep_on_a_cluster": (
         ["--engine", "serial", "--steps", "300", "--seeds", "2"],
         ["behaviour=ssd does better than behaviour=greedy with probability"],

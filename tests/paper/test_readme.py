@@ -9,6 +9,7 @@ import pytest
 
 from surefoot.core.stats import Interval
 from surefoot.policies import DecidedBy
+from surefoot.runs.directory import RunDir
 from surefoot.runs.files import read_json
 
 README = Path(__file__).parents[2] / "README.md"
@@ -37,7 +38,7 @@ def test_its_picture_and_the_words_under_it_are_made_from_the_results():
     spec = spec_from_file_location("pages", README.parent / "tools" / "pages.py")
     pages = module_from_spec(spec)
     spec.loader.exec_module(pages)
-    assert pages.promise(read_json(surest / "summary.json")) in README.read_text()
+    assert pages.promise(RunDir.open(surest)) in README.read_text()
 
 
 def test_the_first_pages_speak_of_no_tolerance():

@@ -194,7 +194,10 @@ def in_cells(columns: Mapping[str, Array], tolerance: float) -> Columns:
     """Columns, which are checked already, with the cells they share."""
     edges = cut(columns.values(), tolerance)
     made = {name: Column(values, edges) for name, values in columns.items()}
-    return {name: (column, column.moved(tolerance)) for name, column in made.items()}
+    return {
+        name: (column, column.moved(tolerance) if tolerance > 0 else column)
+        for name, column in made.items()
+    }
 
 
 class Part:
@@ -228,15 +231,23 @@ class PairRun:
         # Dominance is established after a correction, so at a smaller level than one test's.
         wider = stretch_of(draws), stretch_of(draws, 0.01)
         self._draw = max(draws, key=lambda one: one.length)
-        # With a tolerance the first order has a shift for each direction, so a support for each.
-        two = [(x, y), (x_moved, y), (x, y_moved)] if tolerance > 0 else [(x, y)]
-        sides = [(*xy, Pair(*xy, trim, together=draws[0] == draws[1])) for xy in two]
-        self._second = Tally(sides[0][2].second, tolerance, wider, keep=keep)
-        firsts = [Tally(side[2].first, 0.0, wider, keep=keep) for side in sides[-2:]]
-        self._firsts = {1: firsts[0], -1: firsts[-1]}
-        self._sides = list(zip(sides, [[self._second], *([one] for one in firsts)], strict=False))
-        if tolerance == 0:
-            self._sides = [(sides[0], [firsts[0], self._second])]
+
+        def side(x: Column, y: Column) -> tuple[Column, Column, Pair]:
+            return x, y, Pair(x, y, trim, together=draws[0] == draws[1])
+
+        def first_of(side: tuple[Column, Column, Pair]) -> Tally:
+            return Tally(side[2].first, 0.0, wider, keep=keep)
+
+        plain = side(x, y)
+        self._second = Tally(plain[2].second, tolerance, wider, keep=keep)
+        if tolerance > 0:  # at the first order a shift for each direction, so a support for each
+            moved = side(x_moved, y), side(x, y_moved)
+            over, under = map(first_of, moved)
+            self._sides = [(plain, [self._second]), (moved[0], [over]), (moved[1], [under])]
+        else:
+            over = under = first_of(plain)
+            self._sides = [(plain, [over, self._second])]
+        self._firsts = {1: over, -1: under}
 
     def see(self, part: Part, *, only: bool = False) -> None:
         """Count further resamples; `only`: there are no others."""

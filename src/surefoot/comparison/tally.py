@@ -38,11 +38,11 @@ class Tally:
             self.excess[way] = excess if excess > curve.slack else min(excess, 0.0)
             self._goal[way] = (self.excess[way] - curve.slack) / stretch[0]
             margin = self.margin(way)[curve.inside]
+            # Of every t of the range at which it may be most: in how many resamples the process is
+            # at least as far from 0 as the sample's own. Only where the sample dominates on all of
+            # the range.
             if len(margin) and (margin > curve.slack).all():
                 self.pointwise[way] = np.zeros(len(curve.values), np.int32)
-        """`pointwise`: at how many resamples the process is at least as far from 0 as the sample's
-        own, of every t of the range at which it may be most. Only where the sample dominates on all
-        of the range."""
         self._suprema: dict[int, list[Array]] = {way: [] for way in WAYS}
         self._weakest: dict[int, list[Array]] = {way: [] for way in WAYS}
         self._reached = dict.fromkeys(WAYS, 0)

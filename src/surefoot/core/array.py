@@ -215,8 +215,9 @@ def lost(a: Array, b: Array, rounded: Array) -> Array:
     return (a - (rounded - part)) + (b - part)
 
 
-def divide(x: Array, n: int) -> Array:
-    """`x / n`, correctly rounded. Compiled JAX multiplies by a rounded `1 / n` if it sees the n."""
+def divide(x: Array, n: Array | int) -> Array:
+    """`x / n`, correctly rounded. Compiled JAX multiplies by a rounded `1 / n` if it sees the n,
+    which for an array of constants depends on the batch around it."""
     return x / jnp.where(x == x, jnp.asarray(n, x.dtype), 1) if compat.is_jax_array(x) else x / n
 
 

@@ -1,10 +1,8 @@
-"""How sure an estimate is: standard errors of means and of `F^-2`, from counts or an ensemble.
+"""How sure an estimate is: standard errors of the differences between means.
 
 Particles say what the return may be, not how well that is known. Two kinds of evidence say it:
 
-- counts: `n` observations stand behind an action's particles. The influence function of `F^-2` at
-  level tau is that of `-E (q_tau - Z)^+`, so its variance is `Var[(q_tau - Z)^+] / n`: nothing at
-  tau = 0, the variance of the mean at tau = 1;
+- counts: `n` observations stand behind an action's particles;
 - an ensemble `[E, A, N]` of estimates, each from a resample of the data: its spread.
 
 Standard errors from few observations are themselves uncertain. `student` says how many of them
@@ -23,37 +21,9 @@ from scipy.special import ndtr, stdtrit
 
 from surefoot.core import array
 from surefoot.core.array import Array, pairwise_sum
-from surefoot.core.particles import sort_particles
 from surefoot.errors import InputError
 
 MOST = 128  # degrees of freedom told apart; beyond, Student's quantile is within 2 % of c at c = 3
-
-
-def curve_error(z: Array, n: Array | int, *, centred: bool = False) -> Array:
-    """Standard error of `F^-2` at the levels i / N, for particles `z[..., N]` that rest on `n`.
-
-    With `centred` that of `F^-2(tau) - tau * mean`, the curve that says which of two returns of
-    equal mean is surer. Infinite for fewer than two observations: one shows no dispersion.
-    """
-    xp, s = sort_particles(z)
-    z = s.z
-    size = z.shape[-1]
-    z = z - xp.mean(z, axis=-1, keepdims=True)
-    part, squares = array.cumsum(xp, z), array.cumsum(xp, z * z)
-    rank = xp.arange(1, size + 1, dtype=z.dtype)
-    rank = xp.reshape(rank, (1,) * (z.ndim - 1) + (size,))
-    first = (rank * z - part) / size  # E (q - Z)^+ with q the i-th particle
-    second = (rank * z * z - 2 * z * part + squares) / size
-    spread = second - first * first
-    if centred:  # (q - Z)^+ + tau Z: its covariance with Z needs E (q - Z)^+ Z only, as E Z = 0
-        tau = rank / size
-        spread = (
-            spread + 2 * tau * (z * part - squares) / size + tau * tau * squares[..., -1:] / size
-        )
-    n = xp.asarray(n, dtype=z.dtype)[..., None]
-    known = n > 1
-    error = xp.sqrt(xp.clip(spread, 0.0, None) / xp.where(known, n - 1, xp.ones_like(n)))
-    return xp.where(known, error, xp.full_like(error, xp.inf))
 
 
 class Evidence(NamedTuple):
@@ -69,7 +39,7 @@ def from_counts(z: jax.Array, n: jax.Array, best: jax.Array) -> Evidence:
     others = jnp.where(known, n - 1, 1).astype(z.dtype)
     middle = z - array.divide(pairwise_sum(z), z.shape[-1])[:, None]
     middle, unit = _in_units(middle)
-    square = array.divide(_sum_of_squares(middle), z.shape[-1]) / others
+    square = array.divide(array.divide(_sum_of_squares(middle), z.shape[-1]), others)
     # In the larger unit of each pair: a third action plays no part.
     larger = jnp.maximum(unit, unit[best])
     own, other = (x / jnp.where(larger > 0, larger, 1.0) for x in (unit, unit[best]))
