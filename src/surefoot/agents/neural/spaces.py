@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import gymnasium as gym
@@ -55,7 +56,7 @@ class Spec:
     choices: Any = field(default=None, compare=False, repr=False)
     """The action space, where an action is not one number."""
 
-    @property
+    @cached_property
     def obs_shape(self) -> tuple[int, ...]:
         """As it is stored."""
         return () if self.categories else self.picture or (self.obs_size,)
@@ -86,8 +87,9 @@ class Spec:
         """One observation of the environment as it is stored; another shape is an error."""
         if self.nested is not None:
             obs = spaces.utils.flatten(self.nested, obs)
-        if np.shape(obs) != self.obs_shape:
-            raise InputError(f"obs has shape {np.shape(obs)}: it must be {self.obs_shape}")
+        shape = obs.shape if isinstance(obs, np.ndarray) else np.shape(obs)
+        if shape != self.obs_shape:
+            raise InputError(f"obs has shape {shape}: it must be {self.obs_shape}")
         return obs
 
     def check(self, obs: Any, name: str = "obs", *, flat: bool = False) -> np.ndarray:
