@@ -15,10 +15,10 @@ from gymnasium import spaces
 import surefoot as sf
 
 
-class Commute(gym.Env[int, int]):
+class Commute(gym.Env[Any, Any]):
     HOME, RING, TOWN = range(3)
 
-    def __init__(self) -> None:
+    def __init__(self, **_: Any) -> None:
         self.observation_space = spaces.Discrete(3)
         self.action_space = spaces.Discrete(2)  # at home: 0 ring road, 1 town
         self.place = self.HOME

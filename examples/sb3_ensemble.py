@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 
+import gymnasium as gym
 from sb3_contrib import QRDQN
 
 import surefoot as sf
@@ -29,7 +30,7 @@ if __name__ == "__main__":
         for seed in range(chosen.models)
     ]
     actor = act(models)  # sf.SSD(); it has SB3's `predict`
-    obs = models[0].get_env().reset()[0]
+    obs, _ = gym.make(chosen.env).reset(seed=0)
     decision = actor.decide(obs)
     who = sf.DecidedBy(int(decision.decided_by)).name.lower()
     print(f"at the start: action {int(decision.action)}, decided by {who}")
