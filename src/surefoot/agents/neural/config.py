@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from surefoot.core.names import ANNEALING, NAMED_LOSSES, POTENTIAL_NAMES, TRANSPORTS
@@ -205,15 +205,6 @@ class NeuralConfig:
         """(potential, transport) of a proximal loss."""
         potential, transport = NAMED_LOSSES[self.loss]
         return self.potential or potential, self.transport or transport
-
-
-def configured(config: NeuralConfig | None, changes: dict[str, Any]) -> NeuralConfig:
-    """`config`, or the defaults, with `changes`; an unknown name is an error."""
-    known = [f.name for f in fields(NeuralConfig)]
-    for name in changes:
-        if name not in known:
-            raise unknown("option of NeuralAgent", name, known)
-    return replace(config or NeuralConfig(), **changes)
 
 
 def _within(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> None:
