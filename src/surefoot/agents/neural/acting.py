@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from surefoot.agents.neural.config import NeuralConfig
-from surefoot.agents.neural.ensemble import members, mixed
+from surefoot.agents.neural.ensemble import members, mixed, widened
 from surefoot.agents.neural.losses import loss_of
 from surefoot.agents.neural.network import Params, network
 from surefoot.agents.neural.replay import scaled
@@ -155,7 +155,7 @@ def ascending(
     """All that is known at observations `[B, *obs]`, in the environment's units."""
     rows = heads(config, spec, params, obs)
     z = network_sort(loss_of(config).particles(rows.outputs))
-    return (members(z, rows.means) if config.ensemble > 1 else z) * shown(scale)
+    return (members(z, widened(rows.means)) if config.ensemble > 1 else z) * shown(scale)
 
 
 def decide(
