@@ -113,7 +113,7 @@ CROSSED = (
 
 @pytest.mark.parametrize(
     ("rule", "actions"),
-    [(None, (0, 0)), ("least_violation", (0, 0)), ("greedy", (1, 0)), ("lexicographic", (1, 1))],
+    [(None, (1, 0)), ("least_violation", (0, 0)), ("greedy", (1, 0)), ("lexicographic", (1, 1))],
 )
 def test_where_curves_cross(rule: str | None, actions: tuple[int, int]) -> None:
     policy = SSD() if rule is None else SSD(undecided=rule)

@@ -38,9 +38,9 @@ class SSD(Policy):
     decided; where several, they are equal up to the tolerance and one is drawn.
 
     Where curves cross, no action is the surest for every risk-averse judge, and `undecided` says
-    what to do (the default is `least_violation` with evidence, `greedy` with a tolerance):
+    what to do:
 
-    - `"greedy"`: the best mean, ties drawn (the paper);
+    - `"greedy"`: the best mean, ties drawn (the paper, and the default);
     - `"least_violation"`: the action that falls least below the others' curves;
     - `"lexicographic"`: best mean, then the better lower tail, from the worst outcome upwards.
 
@@ -50,14 +50,14 @@ class SSD(Policy):
 
     tolerance: float | None = field(default=None, kw_only=False)  # type: ignore[assignment]
     standard_errors: float = field(default=3.0, kw_only=True)
-    undecided: str | None = field(default=None, kw_only=True)
+    undecided: str = field(default="greedy", kw_only=True)
 
     def __post_init__(self) -> None:
         if self.tolerance is not None:
             super().__post_init__()
         if not (math.isfinite(self.standard_errors) and self.standard_errors > 0):
             raise InputError(f"standard_errors = {self.standard_errors}: it must be positive")
-        if self.undecided is not None and self.undecided not in UNDECIDED:
+        if self.undecided not in UNDECIDED:
             raise unknown("undecided", self.undecided, UNDECIDED)
 
     @property
@@ -101,10 +101,9 @@ class SSD(Policy):
         return draw(near_best(-lag, tied, 0.0), key)
 
     def _fallback(self, view: View, tied: jax.Array, lag: jax.Array, tolerance: float) -> jax.Array:
-        rule = self.undecided or ("least_violation" if self.tolerance is None else "greedy")
-        if rule == "greedy":
+        if self.undecided == "greedy":
             return tied & (view.mean_lag == 0) if self.tolerance is None else tied
-        if rule == "least_violation":
+        if self.undecided == "least_violation":
             among = tied if self.tolerance is None else self.usable(view)
             return near_best(-lag, among, tolerance)
 
