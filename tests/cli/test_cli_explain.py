@@ -65,7 +65,7 @@ def test_an_observation_of_a_network(neural, tmp_path, capsys):
 def test_another_policy_on_the_same_distributions(neural, tmp_path, capsys):
     path, agent = neural
     text = run([path, "--policy", "cvar:0.3", "--seed", "5"], tmp_path, capsys)
-    assert "(the first, seed 5), decided by cvar:tolerance=0.0,alpha=0.3" in text
+    assert "(the first, seed 5), decided by cvar:alpha=0.3" in text
     z = agent.return_distribution(agent.env.reset(seed=5)[0])
     assert f"action {('push left', 'push right')[int(z[:, 0].argmax())]}" in text
 

@@ -82,7 +82,7 @@ def test_what_is_known_by_hand():
         "poor is worth less than risky: gap 2.25, standard error 0.26",
     )
     assert answer.tolerance is None
-    assert answer.policy == "ssd:standard_errors=3.0"
+    assert answer.policy == "ssd"
     # Read aloud with the table of numbers below.
     assert str(answer).startswith(answer.words[0])
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from surefoot.agents.explain import Explanation, explain, known_action_names
 from surefoot.agents.saving import Saved, maker_of, opened_env
+from surefoot.core.evidence import Known
 from surefoot.core.markup import html_lines, html_table
 from surefoot.envs.faults import Fault, FaultPolicy, TrainingEnv, fault_policy
 from surefoot.envs.making import env_name, separate_env
@@ -303,7 +304,7 @@ class Agent(Saved):
         chosen = policy_named(self.config.evaluation if policy is None else policy)
         masks = self._masks(rows, action_masks)
         z, n = self._estimates(rows)
-        n, mask = (None if part is None else part[0] for part in (n, masks))
+        n, mask = jax.tree.map(lambda part: part[0], (n, masks))
         return explain(z[0], chosen, self._ties(rows[0]), mask=mask, n=n, names=self.action_names)
 
     def return_distribution(self, obs: Any) -> np.ndarray:
@@ -312,12 +313,13 @@ class Agent(Saved):
         alone = 2 if self.is_single(obs) else 3
         return z.mean(axis=-3) if z.ndim > alone else z
 
-    def estimates(self, obs: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        """What policies decide on: `(z, n)`, particles `[A, N]` and the transitions seen `n[A]`, or
-        an ensemble `[E, A, N]` and None; with a batch axis in front for a batch."""
+    def estimates(self, obs: Any) -> tuple[np.ndarray, np.ndarray | Known | None]:
+        """What policies decide on: `(z, n)`, particles `[A, N]` and what they rest on (transitions
+        seen `n[A]`, and the errors of the means if they are known), or an ensemble `[E, A, N]` and
+        None; with a batch axis in front for a batch."""
         rows, single = self._rows(obs)
-        z, n = self._estimates(rows)
-        return (z[0], None if n is None else n[0]) if single else (z, n)
+        known = self._estimates(rows)
+        return jax.tree.map(lambda part: part[0], known) if single else known
 
     def is_single(self, obs: Any) -> bool:
         """Whether `obs` is one observation, or else a batch of them."""
@@ -374,9 +376,9 @@ class Agent(Saved):
         """A batch of observations, checked, and whether it was a single one."""
 
     @abstractmethod
-    def _estimates(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Ascending particles `[B, A, N]` and how many transitions each rests on, or an ensemble of
-        them `[B, E, A, N]` and None."""
+    def _estimates(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | Known | None]:
+        """Ascending particles `[B, A, N]` and what each rests on, or an ensemble of them
+        `[B, E, A, N]` and None."""
 
     @abstractmethod
     def _decide(self, rows: np.ndarray, deterministic: bool, masks: Any) -> Decision:

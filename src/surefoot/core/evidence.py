@@ -2,7 +2,8 @@
 
 Particles say what the return may be, not how well that is known. Two kinds of evidence say it:
 
-- counts: `n` observations stand behind an action's particles;
+- counts: `n` observations stand behind an action's particles, or behind a mean whose own standard
+  error is given (`Known`);
 - an ensemble `[E, A, N]` of estimates, each from a resample of the data: its spread.
 
 Standard errors from few observations are themselves uncertain. `student` says how many of them
@@ -26,6 +27,13 @@ from surefoot.errors import InputError
 MOST = 128  # degrees of freedom told apart; beyond, Student's quantile is within 2 % of c at c = 3
 
 
+class Known(NamedTuple):
+    """Means known better, or worse, than `n` independent observations of the return tell."""
+
+    n: Array  # [A] observations
+    error: Array  # [A] standard error of each mean
+
+
 class Evidence(NamedTuple):
     """What is known of the differences between means."""
 
@@ -33,13 +41,18 @@ class Evidence(NamedTuple):
     freedom: jax.Array  # [A] its degrees of freedom
 
 
-def from_counts(z: jax.Array, n: jax.Array, best: jax.Array) -> Evidence:
+def from_counts(z: jax.Array, counts: jax.Array | Known, best: jax.Array) -> Evidence:
     """From particles `z[A, N]` that rest on `n[A]` observations; Welch's degrees of freedom."""
+    n = counts.n if isinstance(counts, Known) else counts
     known = n > 1
     others = jnp.where(known, n - 1, 1).astype(z.dtype)
-    middle = z - array.divide(pairwise_sum(z), z.shape[-1])[:, None]
-    middle, unit = _in_units(middle)
-    square = array.divide(array.divide(_sum_of_squares(middle), z.shape[-1]), others)
+    if isinstance(counts, Known):
+        middle, unit = _in_units(counts.error.astype(z.dtype)[:, None])
+        square = _sum_of_squares(middle)
+    else:
+        middle = z - array.divide(pairwise_sum(z), z.shape[-1])[:, None]
+        middle, unit = _in_units(middle)
+        square = array.divide(array.divide(_sum_of_squares(middle), z.shape[-1]), others)
     # In the larger unit of each pair: a third action plays no part.
     larger = jnp.maximum(unit, unit[best])
     own, other = (x / jnp.where(larger > 0, larger, 1.0) for x in (unit, unit[best]))
@@ -97,8 +110,16 @@ def average(z: jax.Array) -> jax.Array:
     return array.divide(pairwise_sum(jnp.moveaxis(z, 0, -1)), z.shape[0])
 
 
-def check_counts(n: Array, actions: int) -> None:
-    """One whole number per action, none negative."""
+def check_counts(n: Array | Known, actions: int) -> None:
+    """One whole number per action, none negative, and an error for each if there are errors."""
+    if isinstance(n, Known):
+        check_counts(n.n, actions)
+        if tuple(n.error.shape) != (actions,):
+            raise InputError(
+                f"error has shape {tuple(n.error.shape)}: it takes one for each of {actions} "
+                "actions"
+            )
+        return
     if tuple(n.shape) != (actions,):
         raise InputError(
             f"n has shape {tuple(n.shape)}: it takes one count for each of {actions} actions"

@@ -12,8 +12,9 @@ import numpy as np
 
 from surefoot.agents.neural.agent import NeuralAgent
 from surefoot.agents.tabular import TabularConfig, train_trials
-from surefoot.agents.tabular.algorithm import Transition
+from surefoot.agents.tabular.algorithm import Transition, evidence
 from surefoot.agents.tabular.loop import TrialState
+from surefoot.agents.tabular.outcomes import at
 from surefoot.core.particles import cvar
 from surefoot.envs import CliffGrid, probes, risky_cliff
 from surefoot.errors import at_least
@@ -180,7 +181,7 @@ def _fell(step: Transition) -> jax.Array:
 
 def _decisions(agent: TabularConfig, runs: TrialState, policy: str) -> np.ndarray:
     decide = partial(policy_named(policy).decide, assume_sorted=True)
-    z, seen = runs.table.z[:, FORK], jnp.minimum(runs.table.visits[:, FORK], agent.memory)
+    z, seen = runs.table.z[:, FORK], at(evidence(agent, runs.table), (slice(None), FORK))
     keys = jax.random.split(jax.random.key(1), len(z))
     chosen = jax.jit(jax.vmap(lambda z, key, n: decide(z, key, n=n).action))(z, keys, seen)
     return np.asarray(chosen)

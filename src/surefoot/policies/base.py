@@ -25,7 +25,14 @@ import numpy as np
 
 from surefoot.core import array
 from surefoot.core.array import pairwise_sum
-from surefoot.core.evidence import Evidence, average, check_counts, from_counts, from_ensemble
+from surefoot.core.evidence import (
+    Evidence,
+    Known,
+    average,
+    check_counts,
+    from_counts,
+    from_ensemble,
+)
 from surefoot.core.markup import html_lines, html_table
 from surefoot.core.shortfall import FEW, standings, violations
 from surefoot.core.sorting import network_sort
@@ -148,14 +155,15 @@ class Policy(ABC):
     ) -> Decision:
         """Choose among the feasible actions (`mask[A]`, all by default) and say why.
 
-        `z` are particles `[A, N]`, of which `n[A]` says how many observations they rest on, or an
+        `z` are particles `[A, N]`, of which `n[A]` says how many observations they rest on (or
+        `Known(n, error)`, where the standard errors of the means are known themselves), or an
         ensemble `[E, A, N]` of estimates from resampled data, whose spread says it. `key` is a
         JAX key or a whole number. `z` is decided in its own precision: NumPy's float64 stays
         float64 whether or not JAX's x64 is on, half precision is calculated in float32.
         """
         if isinstance(key, int | np.integer):
             key = jax.random.key(int(key))
-        if any(array.is_traced(x) for x in (z, key, mask, n)):
+        if any(array.is_traced(x) for x in jax.tree.leaves((z, key, mask, n))):
             z = as_particles(z)
             n = self._as_counts(n, z)
             return self._decide(z, key, as_mask(mask, z), n, assume_sorted)
@@ -165,7 +173,7 @@ class Policy(ABC):
             check_choice(z, mask)
             return _decide_compiled(self, z, key, mask, n, assume_sorted)
 
-    def _as_counts(self, n: Any, z: jax.Array) -> jax.Array | None:
+    def _as_counts(self, n: Any, z: jax.Array) -> jax.Array | Known | None:
         """Evidence that fits the particles, if there has to be any."""
         if n is None:
             if self.needs_evidence and (z.ndim == 2 or len(z) < 2):
@@ -178,7 +186,7 @@ class Policy(ABC):
             return None
         if z.ndim == 3:
             raise InputError("n and an ensemble z[E, A, N]: pass one kind of evidence, not both")
-        n = jnp.asarray(n)
+        n = jax.tree.map(jnp.asarray, n) if isinstance(n, Known) else jnp.asarray(n)
         check_counts(n, len(z))
         return n
 
@@ -187,7 +195,7 @@ class Policy(ABC):
         z: jax.Array,
         key: jax.Array,
         mask: jax.Array | None,
-        n: jax.Array | None,
+        n: jax.Array | Known | None,
         assume_sorted: bool,
     ) -> Decision:
         z = z if assume_sorted else network_sort(z)
@@ -199,7 +207,8 @@ class Policy(ABC):
         if members.ndim == 3:
             evidence = from_ensemble(members, jnp.argmax(best))
         elif n is not None:  # of equal means one that something is known of
-            evidence = from_counts(z, n, jnp.argmax(best.astype(jnp.int32) + (best & (n > 1))))
+            seen = n.n if isinstance(n, Known) else n
+            evidence = from_counts(z, n, jnp.argmax(best.astype(jnp.int32) + (best & (seen > 1))))
         return self.settle(view._replace(evidence=evidence), key)
 
     def settle(self, view: View, key: jax.Array) -> Decision:
@@ -227,7 +236,7 @@ def _decide_compiled(
     z: jax.Array,
     key: jax.Array,
     mask: jax.Array | None,
-    n: jax.Array | None,
+    n: jax.Array | Known | None,
     assume_sorted: bool,
 ) -> Decision:
     return policy._decide(z, key, mask, n, assume_sorted)

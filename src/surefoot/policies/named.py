@@ -48,6 +48,6 @@ def policy_text(policy: Policy) -> str:
     names = {kind: name for name, kind in POLICIES.items()}
     if type(policy) not in names:
         raise InputError(f"{policy!r} has no name: only {', '.join(POLICIES)} can be written down")
-    values = {f.name: getattr(policy, f.name) for f in dataclasses.fields(policy)}
-    parts = [f"{name}={value}" for name, value in values.items() if value is not None]
-    return f"{names[type(policy)]}:{','.join(parts)}"
+    values = {f.name: (getattr(policy, f.name), f.default) for f in dataclasses.fields(policy)}
+    parts = [f"{name}={value}" for name, (value, usual) in values.items() if value != usual]
+    return ":".join([names[type(policy)], *([",".join(parts)] if parts else [])])

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from surefoot.agents.explain import CURVE, Explanation, explain_all
+from surefoot.core.evidence import Known
 from surefoot.core.particles import cumulative_cdf
 from surefoot.envs.cliffs import (
     ACTION_NAMES,
@@ -47,7 +48,7 @@ class Learned:
     states: Sequence[int] | None = None  # in which one acts; all by default
     masks: np.ndarray | None = None  # [S, A] feasible actions
     seed: int = 0
-    n: np.ndarray | None = None  # [S, A] how many transitions the particles rest on
+    n: np.ndarray | Known | None = None  # [S, A] what the particles rest on
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,7 @@ def _explained(
     # Padded, so that tables of any size share one compiled program of each policy.
     padded = np.asarray(states + states[-1:] * (-len(states) % BATCH))
     z = np.asarray(learned.z)[padded]
-    masks, n = (
-        None if part is None else np.asarray(part)[padded] for part in (learned.masks, learned.n)
-    )
+    masks, n = jax.tree.map(lambda part: np.asarray(part)[padded], (learned.masks, learned.n))
     # As an agent breaks its ties: a key of the seed and the state.
     root = jax.random.key(learned.seed)
     keys = jax.vmap(lambda state: jax.random.fold_in(root, state))(padded)

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from surefoot.agents.tabular import TabularConfig, train_trials
+from surefoot.agents.tabular.algorithm import evidence
 from surefoot.agents.tabular.loop import TrialState
 from surefoot.core.stats import Interval, holm, mean_interval, paired_difference
 from surefoot.envs import FINITE_TASKS, QUESTIONS, RiskTask, expected_visits, finite_task
@@ -34,16 +34,13 @@ from surefoot.suite.scores import RIGHT, Score, score, simulated, solved, static
 from surefoot.training.engines import check_engine
 
 RULES = ("ssd", "greedy", "cvar:0.05", "cvar:0.25", "cvar:0.45", "mean-variance")
-LONGER = "ssd, 128 remembered"
-"""SSD with a memory of 128 transitions of a pair instead of 32: what more evidence would do."""
 LEVELS = (0.05, 0.25, 0.45)
-TABULAR = (*RULES, LONGER, *(f"static cvar:{level}" for level in LEVELS))
+TABULAR = (*RULES, *(f"static cvar:{level}" for level in LEVELS))
 PLAYERS = (*TABULAR, *NETWORK_PLAYERS, *SB3_PLAYERS)
 ALL = (*FINITE_TASKS, *NETWORK_TASKS)
 QUICK: dict[str, Any] = {
     "seeds": 4, "network_seeds": 1, "episodes": 150, "steps": 1500, "scales": (1.0,),
 }  # fmt: skip
-SMALL = 16  # states up to which the longer memory is tried: on the cliff it would take minutes
 
 
 class SuiteCell(NamedTuple):
@@ -77,7 +74,7 @@ class SuiteConfig:
     """Seeds of a table."""
     network_seeds: int = 10
     """Seeds of a network."""
-    episodes: int = 600
+    episodes: int = 4000
     """Episodes of a table."""
     steps: int = 15_000
     """Training steps of a network; CartPole takes three times as many."""
@@ -171,9 +168,6 @@ def _same(config: SuiteConfig, cell: SuiteCell, task: RiskTask) -> Columns:
     gather = TabularConfig(behaviour="greedy", explore=0.5)
     runs = _train(config, gather, task)
     acts = {rule: _decide(gather, runs, rule) for rule in RULES if _wanted(config, rule)}
-    if config.plays(LONGER) and cell.scale == 1 and task.mdp.num_states <= SMALL:
-        longer = replace(gather, memory=128)
-        acts[LONGER] = _decide(longer, _train(config, longer, task), "ssd")
     return _judged(config, task, acts, tested=cell.scale == 1)
 
 
@@ -202,7 +196,7 @@ def _decide(agent: TabularConfig, runs: TrialState, rule: str) -> np.ndarray:
     """[trials, S]: what the rule does in every state of every learned table."""
     trials, states, actions, particles = runs.table.z.shape
     z = runs.table.z.reshape(-1, actions, particles)
-    seen = jnp.minimum(runs.table.visits, agent.memory).reshape(-1, actions)
+    seen = jax.tree.map(lambda x: x.reshape(-1, actions), evidence(agent, runs.table))
     keys = jax.random.split(jax.random.key(1), len(z))
     return np.asarray(_deciding(rule)(z, keys, seen)).reshape(trials, states)
 

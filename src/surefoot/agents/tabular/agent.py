@@ -20,9 +20,10 @@ import numpy as np
 from surefoot.agents.base import Agent
 from surefoot.agents.saving import LAYOUT, AgentFile, check_finite
 from surefoot.agents.scale import initial_scale
-from surefoot.agents.tabular.algorithm import Table, behaviour, target_actions
+from surefoot.agents.tabular.algorithm import Table, behaviour, evidence, target_actions
 from surefoot.agents.tabular.config import TabularConfig
 from surefoot.agents.tabular.loop import COUNTS, CompiledTable, Ended, SteppedTable
+from surefoot.agents.tabular.outcomes import MOST, at
 from surefoot.core.names import NAMED_LOSSES
 from surefoot.envs import ACTION_NAMES, TabularEnv, TabularMDP, decode, encode
 from surefoot.envs.discrete import space_size
@@ -57,7 +58,7 @@ class TabularAgent(Agent):
         super().__init__(env, config, seed=seed, eval_env=eval_env, **options)
         self._episodes = np.zeros((0, len(COUNTS)), np.float32)  # rows, and room for more
         self._number = 0  # of them that count
-        self._read: tuple[int, np.ndarray, np.ndarray] | None = None  # as of a step, on the host
+        self._read: tuple[int, np.ndarray, Any] | None = None  # as of a step, on the host
         self.mdp: TabularMDP | None = None
         key_run, key_table, _ = jax.random.split(jax.random.key(seed), 3)
         if isinstance(env, TabularMDP):
@@ -71,7 +72,7 @@ class TabularAgent(Agent):
                 self._training_env = opened
         states = space_size(self.observation_space, "observation_space")
         actions = space_size(self.action_space, "action_space")
-        each = self.config.particles + 4 * self.config.pooled
+        each = self.config.particles + 4 * self.config.pooled + 6 * MOST * self.config.by_evidence
         must_fit(states * actions * each, f"a table of {states:,} states x {actions:,} actions")
         self._learner: CompiledTable | SteppedTable
         if self.mdp is not None:
@@ -189,14 +190,14 @@ class TabularAgent(Agent):
     def _z(self) -> np.ndarray:
         """Particles `[S, A, N]` on the host, brought there once."""
         if self._read is None or self._read[0] != self.num_timesteps:
-            z, visits = map(np.asarray, self._learner.known)
-            self._read = self.num_timesteps, z, visits
+            z, known = jax.tree.map(np.asarray, self._learner.known)
+            self._read = self.num_timesteps, z, known
         return self._read[1]
 
-    def _estimates(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _estimates(self, rows: np.ndarray) -> tuple[np.ndarray, Any]:
         z = self._z[rows]
         assert self._read is not None
-        return z, np.minimum(self._read[2][rows], self.config.memory)
+        return z, at(self._read[2], rows)
 
     def _masks(self, rows: np.ndarray, given: Any = None) -> np.ndarray:
         """As the caller says, else as the process says, or as far as the environment has shown."""
@@ -273,7 +274,8 @@ class TabularAgent(Agent):
         if old:  # 0.1.0 wrote action 0 where it had not been
             mask = None if agent.mdp is None else agent.mdp.mask
             choose = jax.jit(target_actions, static_argnums=0)
-            best = choose(agent.config, table.z, table.visits, jax.random.key(agent.seed), mask)
+            known = evidence(agent.config, table)
+            best = choose(agent.config, table.z, known, jax.random.key(agent.seed), mask)
             been = table.visits.any(axis=-1)
             table = table._replace(target_action=jnp.where(been, table.target_action, best))
         if isinstance(agent._learner, SteppedTable):

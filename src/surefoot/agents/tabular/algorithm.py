@@ -13,7 +13,16 @@ import jax.numpy as jnp
 
 from surefoot.agents.scale import Scale, initial_scale, observe, power_of_two, shown
 from surefoot.agents.tabular.config import TabularConfig
-from surefoot.core.array import pairwise_sum
+from surefoot.agents.tabular.outcomes import (
+    Outcomes,
+    as_it_is,
+    at,
+    no_outcomes,
+    remember_outcome,
+    summed_up,
+)
+from surefoot.core.array import divide, pairwise_sum
+from surefoot.core.evidence import Known
 from surefoot.core.losses import quantile_huber_slope
 from surefoot.policies import Decision, Explore, Policy
 from surefoot.transport import project, proximal_step
@@ -27,6 +36,8 @@ class Table(NamedTuple):
     memory: TransitionMemory  # the last K transitions of each pair
     visits: jax.Array  # [S, A]
     scale: Scale  # of the rewards
+    known: Known | None  # [S, A] what the means rest on, where a policy asks for evidence
+    outcomes: Outcomes | None  # what it is made of
 
 
 class TransitionMemory(NamedTuple):
@@ -64,17 +75,27 @@ def initial_table(
         jnp.zeros(slots), jnp.zeros(slots), jnp.zeros(slots, jnp.int32), jnp.zeros(slots, jnp.int32)
     )
     visits = jnp.zeros((states, actions), jnp.int32)
-    best = target_actions(config, z, visits, jax.random.fold_in(key, 1), mask)
-    return Table(z, best, empty, visits, initial_scale(config.reward_scale))
+    known, outcomes = None, None
+    if config.by_evidence:
+        known, outcomes = Known(visits, jnp.zeros(visits.shape)), no_outcomes(states, actions)
+    first = jnp.zeros(states, jnp.int32)
+    scale = initial_scale(config.reward_scale)
+    table = Table(z, first, empty, visits, scale, known, outcomes)
+    best = target_actions(config, z, evidence(config, table), jax.random.fold_in(key, 1), mask)
+    return table._replace(target_action=best)
 
 
-def evidence(config: TabularConfig, visits: jax.Array) -> jax.Array:
-    """How many transitions an estimate rests on: those really seen, at most K."""
-    return jnp.minimum(visits, config.memory)
+def evidence(config: TabularConfig, table: Table) -> Known | jax.Array:
+    """What the means `[S, A]` rest on; particles alone rest on the last K transitions."""
+    return jnp.minimum(table.visits, config.memory) if table.known is None else table.known
 
 
 def target_actions(
-    config: TabularConfig, z: jax.Array, visits: jax.Array, key: jax.Array, mask: jax.Array | None
+    config: TabularConfig,
+    z: jax.Array,
+    known: Known | jax.Array,
+    key: jax.Array,
+    mask: jax.Array | None,
 ) -> jax.Array:
     """Line 7, a* of every state: the best of the feasible actions, ties drawn state by state."""
     states, actions, _ = z.shape
@@ -84,8 +105,7 @@ def target_actions(
     keys = jax.vmap(lambda state: jax.random.fold_in(key, state))(jnp.arange(states))
     feasible = jnp.ones((states, actions), bool) if mask is None else jnp.asarray(mask)
     choose = partial(config.target, assume_sorted=True)
-    n = evidence(config, visits)
-    return jax.vmap(lambda z, key, mask, n: choose(z, key, mask, n=n))(z, keys, feasible, n)
+    return jax.vmap(lambda z, key, mask, n: choose(z, key, mask, n=n))(z, keys, feasible, known)
 
 
 def behaviour(config: TabularConfig) -> Policy:
@@ -99,7 +119,7 @@ def act(
 ) -> Decision:
     """Line 5, `a ~ B z(s, :)`."""
     feasible = None if mask is None else mask[state]
-    n = evidence(config, table.visits[state])
+    n = at(evidence(config, table), state)
     return behaviour(config).decide(table.z[state], key, feasible, n=n, assume_sorted=True)
 
 
@@ -139,27 +159,45 @@ def update(
     active: jax.Array,
 ) -> Table:
     """Lines 7-10 for one transition; nothing changes unless `active`."""
-    at = step.obs_tm1, step.action_tm1
+    pair = step.obs_tm1, step.action_tm1
     memory, visits = _remember(table, step, active)
-    rows = _targets(config, table._replace(memory=memory), at, visits[at])  # lines 7-8
-    anchor_z = table.z[at]
+    rows = _targets(config, table._replace(memory=memory), pair, visits[pair])  # lines 7-8
+    anchor_z = table.z[pair]
     if config.by_evidence:  # particles before the first visit are a start, and no observation
-        anchor_z = jnp.where(visits[at] > 1, anchor_z, rows[0])
+        anchor_z = jnp.where(visits[pair] > 1, anchor_z, rows[0])
     scale = table.scale
     if config.scaled:
         scale = jax.tree.map(partial(jnp.where, active), observe(scale, step.reward_t), scale)
         scale = scale._replace(unit=power_of_two(scale.square))
     unit = shown(scale)
-    new_z = unit * fit(config, anchor_z / unit, rows / unit, visits[at])  # line 10
-    z = table.z.at[at].set(jnp.where(active, new_z, table.z[at]))
-    target_action = table.target_action
+    new_z = unit * fit(config, anchor_z / unit, rows / unit, visits[pair])  # line 10
+    known, outcomes = table.known, table.outcomes
+    if outcomes is not None:  # the mean of all that was seen, the dispersion of the last K
+        outcomes = remember_outcome(outcomes, step, config.on_policy, active)
+        mean, new = estimate(config, table, at(outcomes, pair))
+        new_z = as_it_is(new_z)
+        new_z = new_z + (mean - divide(pairwise_sum(new_z), config.particles))
+        known = jax.tree.map(lambda x, y: x.at[pair].set(jnp.where(active, y, x[pair])), known, new)
+    z = table.z.at[pair].set(jnp.where(active, new_z, table.z[pair]))
+    table = Table(z, table.target_action, memory, visits, scale, known, outcomes)
     if not config.on_policy:
         assert isinstance(config.target, Policy)
         s = step.obs_tm1
-        feasible, n = None if mask is None else mask[s], evidence(config, visits[s])
+        feasible, n = None if mask is None else mask[s], at(evidence(config, table), s)
         best = config.target(z[s], key, feasible, n=n, assume_sorted=True)
-        target_action = target_action.at[s].set(best)
-    return Table(z, target_action, memory, visits, scale)
+        table = table._replace(target_action=table.target_action.at[s].set(best))
+    return table
+
+
+def estimate(config: TabularConfig, table: Table, seen: Outcomes) -> tuple[jax.Array, Known]:
+    """The mean of a pair with these outcomes `[M]`, and what it rests on."""
+    assert table.known is not None
+    states = jnp.minimum(seen.state, len(table.z) - 1)
+    action = seen.action if config.on_policy else table.target_action[states]
+    on = seen.state < len(table.z)  # the others ended
+    worth = config.gamma * divide(pairwise_sum(table.z[states, action]), config.particles)
+    error = config.gamma * table.known.error[states, action]
+    return summed_up(seen, jnp.where(on, worth, 0.0), jnp.where(on, error, 0.0))
 
 
 def fit(
@@ -190,8 +228,8 @@ def _remember(
     table: Table, step: Transition, active: jax.Array
 ) -> tuple[TransitionMemory, jax.Array]:
     """Write the transition over the pair's oldest one."""
-    at = step.obs_tm1, step.action_tm1
-    slot = (*at, table.visits[at] % table.memory.reward.shape[-1])
+    pair = step.obs_tm1, step.action_tm1
+    slot = (*pair, table.visits[pair] % table.memory.reward.shape[-1])
     new = TransitionMemory(step.reward_t, step.discount_t, step.obs_t, step.action_t)
     memory = TransitionMemory(
         *(
@@ -199,11 +237,11 @@ def _remember(
             for old, value in zip(table.memory, new, strict=True)
         )
     )
-    return memory, table.visits.at[at].add(active.astype(jnp.int32))
+    return memory, table.visits.at[pair].add(active.astype(jnp.int32))
 
 
 def _targets(
-    config: TabularConfig, table: Table, at: tuple[jax.Array, jax.Array], visits: jax.Array
+    config: TabularConfig, table: Table, pair: tuple[jax.Array, jax.Array], visits: jax.Array
 ) -> jax.Array:
     """Lines 7-8, `Tz = r + gamma z(s', a*)`, for each remembered transition: `[K, N]` rows.
 
@@ -211,7 +249,7 @@ def _targets(
     """
     k = table.memory.reward.shape[-1]
     turn = jnp.arange(k) % jnp.clip(visits, 1, k)
-    seen = TransitionMemory(*(part[at][turn] for part in table.memory))
+    seen = TransitionMemory(*(part[pair][turn] for part in table.memory))
     action = seen.next_action if config.on_policy else table.target_action[seen.next_state]
     next_z = table.z[seen.next_state, action]
     if config.by_evidence:  # nor is their dispersion one

@@ -20,11 +20,14 @@ from surefoot.agents.tabular.algorithm import (
     Table,
     Transition,
     act,
+    evidence,
     initial_table,
     learn_and_act,
     target_actions,
 )
 from surefoot.agents.tabular.config import TabularConfig
+from surefoot.agents.tabular.outcomes import at
+from surefoot.core.evidence import Known
 from surefoot.envs.discrete import decode, encode, space_size
 from surefoot.envs.faults import Fault, TrainingEnv, fault_from
 from surefoot.envs.finite import TabularMDP, reset
@@ -236,9 +239,9 @@ class CompiledTable:
         self.steps = steps
 
     @property
-    def known(self) -> tuple[jax.Array, jax.Array]:
-        """Particles `[S, A, N]`, and how often each pair was visited."""
-        return self.run.table.z[0], self.run.table.visits[0]
+    def known(self) -> tuple[jax.Array, Known | jax.Array]:
+        """Particles `[S, A, N]`, and what their means rest on."""
+        return self.run.table.z[0], at(evidence(self.config, self.run.table), 0)
 
     def advance(self, steps: int) -> list[Ended]:
         """That many steps, and the episodes that ended in them."""
@@ -303,9 +306,9 @@ class SteppedTable:
         self.begin(number)
 
     @property
-    def known(self) -> tuple[jax.Array, jax.Array]:
-        """Particles `[S, A, N]`, and how often each pair was visited."""
-        return self.table.z, self.table.visits
+    def known(self) -> tuple[jax.Array, Known | jax.Array]:
+        """Particles `[S, A, N]`, and what their means rest on."""
+        return self.table.z, evidence(self.config, self.table)
 
     def know_masks(self, mask: np.ndarray | None = None) -> None:
         """The environment has masks: every action of a state is legal until it shows otherwise."""
@@ -451,9 +454,8 @@ def _learn(
     key, *keys = jax.random.split(key, 3)
     seen = Transition(state, action, numbers[0], numbers[1], obs_t, action)
     if mask is not None:  # a* of obs_t dates from before its mask was known, maybe
-        best = target_actions(
-            config, table.z[obs_t][None], table.visits[obs_t][None], keys[1], mask[obs_t][None]
-        )[0]
+        known = at(evidence(config, table), obs_t[None])
+        best = target_actions(config, table.z[obs_t][None], known, keys[1], mask[obs_t][None])[0]
         old = table.target_action[obs_t]
         best = jnp.where(mask[obs_t, old], old, best)
         table = table._replace(target_action=table.target_action.at[obs_t].set(best))
