@@ -59,7 +59,7 @@ def test_a_decision_and_a_batch_of_them():
     shown = Cells(sf.SSD(0.001).decide(z, 0)._repr_html_())
     assert "action 0, decided by dominance" in shown.text
     assert shown.rows[1] == ["0", "0", "inf", "yes"]
-    batch = jax.vmap(lambda z: sf.Greedy().decide(z, jax.random.key(0)))(
+    batch = jax.jit(jax.vmap(lambda z: sf.Greedy().decide(z, jax.random.key(0))))(
         np.stack([z, z + np.array([[0], [1]])])
     )
     assert Cells(batch._repr_html_()).rows[:4] == [

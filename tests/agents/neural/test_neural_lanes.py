@@ -17,6 +17,7 @@ from surefoot.agents.scale import initial_scale, observe
 from surefoot.errors import InputError, RunError
 
 TWO = NETWORK | {"n_envs": 2}
+draw = jax.jit(sample, static_argnames=("n_step", "gamma", "lanes", "voids"))
 
 
 class Counts(gym.Env):
@@ -91,7 +92,7 @@ def test_void_rows_are_never_drawn():
     outcome = np.stack([np.zeros(24), np.arange(24.0), ended], axis=1).astype(np.float32)
     replay = Replay(jnp.zeros((24, 2, 1)), jnp.asarray(outcome))
     bits = np.random.default_rng(0).integers(2**32, size=4000, dtype=np.uint32)
-    drawn = sample(replay, jnp.asarray(24), bits, 1, 0.9, lanes=2, voids=True)
+    drawn = draw(replay, jnp.asarray(24), bits, n_step=1, gamma=0.9, lanes=2, voids=True)
     counts = np.bincount(np.asarray(drawn.reward_t).astype(int), minlength=24)
     assert counts[ended == VOID].sum() == 0
     assert (abs(counts[ended != VOID] - 200) < 5 * 200**0.5).all()  # 20 rows, 200 each
@@ -104,7 +105,7 @@ def test_several_steps_ahead_stay_in_their_lane():
     outcome[4, 2] = TRUNCATED
     replay = Replay(jnp.arange(16.0).reshape(8, 2, 1), jnp.asarray(outcome))
     bits = np.arange(8, dtype=np.uint32) * np.uint32(2**29) + np.uint32(7)  # ages 0 to 7
-    drawn = sample(replay, jnp.asarray(8), bits, 2, 0.5, lanes=2)
+    drawn = draw(replay, jnp.asarray(8), bits, n_step=2, gamma=0.5, lanes=2)
     # From the newest to the oldest: 800; 8; 400 + 400; 4; 200 + 200; 2 + 2; 100 + 100; 1 + 1.
     assert drawn.reward_t.tolist() == [800, 8, 800, 4, 400, 4, 200, 2]
     assert drawn.obs_t[:, 0].tolist() == [15, 13, 15, 9, 11, 9, 7, 5]

@@ -39,7 +39,8 @@ def test_terminated_is_not_truncated(options):
 
 
 def test_actions_are_told_apart():
-    agent = trained(probes.TwoArms(), loss="c51", value_range=(-2.0, 2.0), particles=11)
+    options = PAPER | {"loss": "c51", "value_range": (-2.0, 2.0), "particles": 11}
+    agent = trained(probes.TwoArms(), **options)
     assert agent.return_distribution([1.0]).mean(axis=-1) == pytest.approx([-1, 1], abs=0.1)
     assert agent.predict([1.0]) == 1
 
@@ -49,7 +50,14 @@ def test_actions_are_told_apart():
     [
         {"loss": "mse", "n_step": 3, **PAPER},
         # Polyak averaging, double Q-learning and rare updates change nothing about the answer.
-        {"double_q": True, "target_mix": 0.05, "target_period": 1, "update_every": 2, "updates": 2},
+        PAPER
+        | {
+            "double_q": True,
+            "target_mix": 0.05,
+            "target_period": 1,
+            "update_every": 2,
+            "updates": 2,
+        },
     ],
 )
 def test_value_travels_back_along_a_chain(options):
