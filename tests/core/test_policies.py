@@ -236,10 +236,15 @@ def test_particle_order_does_not_matter(z: np.ndarray, order: list[int]) -> None
 
 @cache
 def alone_and_together(names: tuple[str, ...]) -> list[dict[str, Decision]]:
-    """Decisions in 50 states one by one and in one batch, by policies that share one program."""
+    """Decisions in 50 states one by one and in one batch, by policies that share one program.
+
+    What explores is the same around all of them: SSD has it here.
+    """
     z = np.random.default_rng(1).normal(size=(50, 4, 51)).astype("float32")
     z, keys = np.sort(z, axis=-1), jax.random.split(KEY, 50)
-    policies = {name: Explore(policy=POLICIES[name](), explore=0.1) for name in names}
+    policies = {name: POLICIES[name]() for name in names}
+    if "ssd" in policies:
+        policies["ssd"] = Explore(policy=policies["ssd"], explore=0.1)
 
     def decide(z: jax.Array, key: jax.Array) -> dict[str, Decision]:
         n = jnp.arange(4) + 8  # evidence for SSD()
