@@ -134,12 +134,14 @@ class RunLog:
 
     def close(self) -> None:
         """Make a Parquet file of each table, if polars is installed."""
-        self._write_speed()
-        for table in self._tables.values():
-            table.close()
-        for hook in self.hooks:
-            hook.close()
-        self._lock = None
+        try:
+            self._write_speed()
+        finally:  # a full disk must not keep the rest open
+            for table in self._tables.values():
+                table.close()
+            for hook in self.hooks:
+                hook.close()
+            self._lock = None
 
     def __enter__(self) -> RunLog:
         return self

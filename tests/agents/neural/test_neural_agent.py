@@ -143,8 +143,8 @@ def test_logs_callbacks_and_watched_states(tmp_path):
     assert told >= {"episode/return", "evaluation/return", "train/steps_per_second"}
     assert told >= {f"train/{name}" for name in NeuralAgent.episode_columns[4:]}
     said = [(value, step) for name, value, step in scalars[:-1] if name == "train/grad_norm"]
-    later = rows.filter(polars.col("grad_norm").is_not_nan())
-    assert said == [(e.grad_norm, e.step) for e in episodes if e.step in later["step"]]
+    assert said == [(e.grad_norm, e.step) for e in episodes if np.isfinite(e.grad_norm)]
+    assert len(said) == (~rows["grad_norm"].is_nan()).sum() < len(rows)  # numbers all the same
 
 
 def test_a_callback_stops_learning():
