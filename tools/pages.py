@@ -40,9 +40,9 @@ batch 32, replay 10,000, exploration 0.1, gamma 0.99), with a target period of 1
 gradients clipped at norm 1 for all three. Our own runs are those of `surefoot reproduce gym`.
 
 `make bench-learning` also has four environments of others (Acrobot, LavaGap, highway-fast, MinAtar
-Breakout), our QR beside QR-DQN. Their settings and margins are in `benchmarks/learning.py`; "at least as
-good" is a one-sided Welch test at level 0.05 that ours is not worse by the margin. Rows of what has not
-been run yet are missing below.
+Breakout), our QR beside QR-DQN. Their settings and margins are in `benchmarks/learning.py`; "at
+least as good" is a one-sided Welch test at level 0.05 that ours is not worse by the margin. Rows of
+what has not been run yet are missing below.
 """
 
 
