@@ -196,6 +196,7 @@ def test_many_columns_are_letters_and_very_many_are_counted() -> None:
     assert "E established, n not contradicted" in str(some)
     many = str(compare(columns, resamples=19))
     assert "of 650 ordered pairs: established 0, not contradicted 0, contradicted 0" in many
+    assert "\nThe words and p-values of all pairs are in `to_frame()`" in many
 
 
 def test_tables_for_notebooks() -> None:
