@@ -3,7 +3,8 @@
 PySDTest runs one test (one order, one direction) on a grid of 100 points; ours runs eight (both
 orders, both directions, both hypotheses) on all observed values, so the ratio understates the
 difference. PySDTest and deepsig are GPL and run in the environment of `make oracles`. The large
-tables run in a process of their own on all cores; their seconds are those of the clock.
+tables run in two workers. Their seconds are the CPU seconds of the main process and half of the
+workers', imports included: the time of the clock where two cores have nothing else to do.
 """
 
 from __future__ import annotations
@@ -113,11 +114,13 @@ def _large(columns: int, rows: int) -> Row:
     words = [sys.executable, "-m", "benchmarks.large_tables", str(columns), str(rows)]
     done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
     measured = json.loads(done.stdout.splitlines()[-1])
+    cpu = measured["own"] + measured["theirs"]
+    seen, size = measured["seconds"], measured["gigabytes"]
     return Row(
         f"compare, {columns:,} columns of {rows:,}, {measured['workers']} workers",
-        measured["seconds"],
+        measured["own"] + measured["theirs"] / measured["workers"],
         wanted="2 minutes and 2 GB",
-        note=f"{measured['cpu']:.0f} CPU seconds, at most {measured['gigabytes']:.1f} GB in all",
+        note=f"{cpu:.0f} CPU seconds, {seen:.0f} s by the clock, at most {size:.2f} GB in all",
     )
 
 

@@ -116,6 +116,8 @@ def save(name: str, rows: Iterable[Any], about: str | None = None) -> None:
     stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     stored[name] = {
         "machine": _processor(),
+        "load": round(os.getloadavg()[2]),  # of the last 15 minutes
+        "cores": os.cpu_count(),
         "versions": {p: v for p in SHOWN if (v := _version(p))},
         "about": _about(name) if about is None else about,
         "rows": [as_dict(row) for row in rows],
@@ -131,6 +133,9 @@ def render() -> None:
         "",
         "`make bench` measures these side by side: in turn, on one core, CPU time, medians, JAX",
         "dispatching synchronously. The ratio is how many times faster surefoot is than the peer.",
+        "Where the machine had other work, the line below a table says its load: CPU time does not",
+        "count waiting, but caches that are shared make all sides slower, so that ratios say more",
+        "than seconds.",
         "Handing one call to JAX costs some 20 to 40 us whatever it does; with single calls under",
         "JAX's default dispatch that weighs on the shortest rows (SSD over the batch of 64 then",
         "takes 1/8 to 1/10 of the sort instead of 1/15).",
@@ -138,14 +143,19 @@ def render() -> None:
     ]
     for name, part in stored.items():
         versions = ", ".join(f"{p} {v}" for p, v in part["versions"].items())
-        lines += [f"## {name}", "", part["about"], "", "| case | ours | peer | ratio | goal |"]
+        lines += [f"## {name}", "", part["about"], ""]
+        if part["versions"].get("surefoot") != _version("surefoot"):
+            lines += ["**Measured on an earlier version, named below; not yet on this one.**", ""]
+        lines += ["| case | ours | peer | ratio | goal |"]
         lines += ["|---|---|---|---|---|"]
         lines += [f"| {' | '.join(_cells(row))} |" for row in part["rows"]]
         for file, caption in (("cost.png", "cost of a step"), ("growth.svg", "growth of the time")):
             picture = f"assets/{name}-{file}"
             if (PAGE.parent / picture).exists():
                 lines += ["", f"![{caption}, {name}]({picture})"]
-        lines += ["", f"{part['machine']}; {versions}.", ""]
+        load, cores = part.get("load", 0), part.get("cores", 1)
+        busy = f", load average {load} on {cores} cores" if load > 1 else ""
+        lines += ["", f"{part['machine']}{busy}; {versions}.", ""]
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text("\n".join(lines))
 

@@ -226,11 +226,11 @@ CASES |= {
 }
 
 
-@case("compare, 4 columns of 10,000, 199 resamples")
+@case("compare, 4 columns of 10,000, 1,000 resamples")
 def comparison() -> Turn:
     rng = np.random.default_rng(0)
     columns = {name: rng.normal(0.05 * i, 1 + 0.1 * i, 10_000) for i, name in enumerate("abcd")}
-    return Turn(lambda: sf.compare(columns, resamples=199), 1)
+    return Turn(lambda: sf.compare(columns, resamples=1000), 1)
 
 
 # --- the worker ------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,6 +79,22 @@ def test_pieces_change_nothing(correction: str, monkeypatch: pytest.MonkeyPatch)
     assert compare(table(), **chosen).to_dict() == together
     spread = partial(run_jobs, engine="serial")
     assert compare(table(), **chosen, spread=spread).to_dict() == together
+
+
+def test_a_small_table_has_work_for_several_workers(capsys: pytest.CaptureFixture[str]) -> None:
+    """Six columns, two a side: three squares off the diagonal and three on it."""
+    sizes: list[int] = []
+
+    def spread(function: Any, jobs: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        sizes.extend(len(job.pairs) for job in jobs)
+        return run_jobs(function, jobs, engine="serial")
+
+    rng = np.random.default_rng(3)
+    six = {name: rng.normal(0, 1 + i / 10, 40) for i, name in enumerate("abcdef")}
+    spread_out = compare(six, resamples=99, spread=spread, progress=True)
+    assert spread_out.to_dict() == compare(six, resamples=99).to_dict()
+    assert sorted(sizes) == [1, 1, 1, 4, 4, 4]
+    assert "15/15 pairs" in capsys.readouterr().err
 
 
 def test_scales_that_have_nothing_in_common() -> None:

@@ -27,6 +27,7 @@ from surefoot.core.dominance import almost_ssd_ratio, fsd_dominates, violation
 Spread = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[tuple[int, Any]]]
 """Calls a function for each job, anywhere, and yields `(index, result)` as they come."""
 _TILE = 24  # columns a side of what is computed at once
+_SIDES = 3  # of a smaller table where it is spread: six jobs, so that all workers have some
 
 
 class Facts(NamedTuple):
@@ -111,21 +112,22 @@ def all_pairs(
 
     pairs = tuple(combinations(table, 2))
     job = PairsJob(table, lengths, pairs, settings, keep)
+    tiles = _tiles(job, _TILE if spread is None else min(_TILE, -(-len(table) // _SIDES)))
     done: dict[tuple[str, str], PairResult] = {}
     with progress(len(pairs), "compare", "pairs", mode="auto" if show else "silent") as bar:
         if spread is None:
-            for tile in _tiles(job):
+            for tile in tiles:
                 done.update(tile.results(bar.advance))
         else:
-            for _, some in spread(run_job, _tiles(job)):
+            for _, some in spread(run_job, tiles):
                 done.update(some)
                 bar.advance(len(some) / 2)
     return done
 
 
-def _tiles(job: PairsJob) -> list[PairsJob]:
+def _tiles(job: PairsJob, side: int) -> list[PairsJob]:
     """Squares of the table of pairs, so that a job carries few columns."""
-    place = {name: i // _TILE for i, name in enumerate(job.columns)}
+    place = {name: i // side for i, name in enumerate(job.columns)}
     tiles: dict[tuple[int, int], list[tuple[str, str]]] = {}
     for a, b in job.pairs:
         tiles.setdefault((place[a], place[b]), []).append((a, b))

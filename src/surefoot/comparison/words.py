@@ -115,10 +115,12 @@ def star(v: Verdict) -> str:
 
 
 def _legend(c: Comparison) -> list[str]:
+    where = "are in `to_frame()`, and in comparison.md of --out."
+    if len(c.names) > MANY:
+        return [f"The words and p-values of all pairs {where}"]
     if len(c.names) > FEW:
         letters = ", ".join(f"{sign} {word}" for word, sign in SIGNS.items())
-        letters = letters if len(c.names) <= MANY else "p-values"
-        return [f"{letters}; p-values are in `to_frame()`, and in comparison.md of --out."]
+        return [f"{letters}; p-values {where}"]
     lines = [
         f"Below each word: p of dominance / p of non-dominance, after {c.correction_name}; "
         f"at level {c.level:g}",
