@@ -12,7 +12,7 @@ STEPS = 2_000
 
 def main() -> None:
     import jax
-    from rejax import DQN  # type: ignore[import-not-found]
+    from rejax import DQN
 
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     made = DQN.create(

@@ -72,8 +72,8 @@ def draw_within(
         if np.isfinite(values).any():
             panels.append((title, axis, np.asarray(episodes["step"], dtype=float), values))
     if speed is not None and len(np.ravel(speed["step"])):
-        step, rate = (np.asarray(speed[name], float) for name in ("step", "steps_per_second"))
-        panels.append(("Speed", "steps per second", step, rate))
+        step, pace = (np.asarray(speed[name], dtype=float) for name in ("step", "steps_per_second"))
+        panels.append(("Speed", "steps per second", step, pace))
     if not panels:
         return None
     across = min(3, len(panels))
