@@ -85,8 +85,14 @@ browser: ## Chromium and its driver (Debian's), with which tests open and click 
 	  echo "== installing chromium"; apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null; }
 
+REJAX := .rejax/bin/python
+$(REJAX): | $(UV)
+	@echo "== installing rejax into .rejax"
+	@$(UV) venv -q --python $(PYTHON) .rejax
+	@$(UV) pip install -q --python $(REJAX) rejax==0.1.3 gymnax==0.0.9
+
 bench: .venv/.synced ## side-by-side benchmarks
-	@$(MAKE) --no-print-directory torch peers oracles
+	@$(MAKE) --no-print-directory torch peers oracles third-party $(REJAX)
 	@$(BIN)/python -c "import geomloss" 2>/dev/null || \
 	  .tools/bin/pip --python $(BIN)/python install -q --no-deps geomloss==0.3.1
 	@$(BIN)/python -m benchmarks
@@ -97,8 +103,8 @@ bench-versus: .venv/.synced ## this tree against another checkout: make bench-ve
 size-power: .venv/.synced ## level and power of the dominance tests by simulation (an hour of CPU)
 	@$(BIN)/python -m benchmarks.size_power
 
-bench-learning: .venv/.synced ## learning curves beside sb3-contrib's QR-DQN (hours)
-	@$(MAKE) --no-print-directory torch peers
+bench-learning: .venv/.synced ## learning curves beside sb3-contrib's QR-DQN (hours; goes on where it was stopped)
+	@$(MAKE) --no-print-directory torch peers third-party
 	@$(BIN)/python -m benchmarks.learning
 
 docs: .venv/.synced ## the documentation, built offline into site/
@@ -111,4 +117,4 @@ release-check: .venv/.synced ## wheel and sdist, installed without the lock into
 	@$(BIN)/python tools/release.py
 
 clean: ## remove what the targets made, the environment included
-	rm -rf .venv .oracles .tools .cache site build dist
+	rm -rf .venv .oracles .rejax .tools .cache site build dist

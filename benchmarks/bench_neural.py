@@ -1,19 +1,23 @@
-"""CPU time of a training step at the paper's settings, beside sb3-contrib's QR-DQN.
+"""CPU time of a training step beside sb3-contrib's QR-DQN, rejax's DQN, and our own.
 
-Both run in this process on one thread each, in turn, block by block, so that whatever else the
-machine does hits both; what is counted is CPU time, so waiting does not. The ratio is that of
-the medians.
+Networks and replay are the paper's unless a row says otherwise. All but rejax run in this process
+on one thread each, in turn, block by block, so that whatever else the machine does hits all; what
+is counted is CPU time, so waiting does not. The ratio is that of the medians.
 """
 
 from __future__ import annotations
 
 import os
 import statistics
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Row
+from benchmarks.harness import ROOT, Row
 
 os.environ.setdefault("NPROC", "1")  # before JAX starts: XLA's own threads
 
@@ -29,6 +33,7 @@ def run(quick: bool) -> list[Row]:
     rows = []
     for env_id in ENVS[:1] if quick else ENVS:
         rows += _one_env(env_id, blocks)
+    rows += [*_particles(blocks), *_minatar(blocks), *_rejax(blocks)]
     return [*rows, *_lanes(blocks), _memory(), _checkpoint()]
 
 
@@ -42,13 +47,7 @@ def _one_env(env_id: str, blocks: int) -> list[Row]:
         learners["default compiled"] = _ours(env_id, None, compiled=True)
     learners["default"] = _ours(env_id, None)
     peer = _sb3(env_id)
-    times: dict[str, list[float]] = {name: [] for name in (*learners, "sb3")}
-    for _ in range(blocks):
-        for name, learn in learners.items():
-            times[name].append(_cpu(learn, 3 * BLOCK))
-        if peer is not None:
-            times["sb3"].append(_cpu(peer, BLOCK))
-    middle = {name: statistics.median(t) for name, t in times.items() if t}
+    middle = _race(learners | ({} if peer is None else {"sb3": peer}), blocks)
     other = middle.get("sb3")
     rows = []
     for name in learners:
@@ -60,13 +59,105 @@ def _one_env(env_id: str, blocks: int) -> list[Row]:
             wanted = f"at most {most:g} times the cost of qr"
             rows.append(Row(case, middle[name], f"our {base}", middle[base], wanted, 1 / most))
             continue
-        goal = 6.0 if "compiled" in name else 4.5
-        peer_name = "sb3-contrib QR-DQN" + (" (not installed)" if other is None else "")
-        rows.append(Row(case, middle[name], peer_name, other, f"{goal:g} times", goal))
+        goal = 6.0 if "compiled" in name else 5.0
+        rows.append(Row(case, middle[name], _peer(SB3, other), other, f"{goal:g} times", goal))
     return rows
 
 
+def _race(
+    learners: Mapping[str, Callable[[int], Any]],
+    blocks: int,
+    steps: int = 3 * BLOCK,
+    **others: Callable[[], float],
+) -> dict[str, float]:
+    """Median CPU seconds of a step: in each round a turn for everyone, sb3's a third as long;
+    `others` measure themselves."""
+    turns = {
+        name: partial(_cpu, learn, steps // 3 if name == "sb3" else steps)
+        for name, learn in learners.items()
+    } | others
+    times: dict[str, list[float]] = {name: [] for name in turns}
+    for _ in range(blocks):
+        for name, turn in turns.items():
+            times[name].append(turn())
+    return {name: statistics.median(own) for name, own in times.items()}
+
+
+def _peer(name: str, seconds: float | None) -> str:
+    return name if seconds is not None else f"{name} (not installed)"
+
+
+def _particles(blocks: int) -> list[Row]:
+    """WGF beside QR where there are more particles than the paper's two."""
+    rows = []
+    for hidden in ((64, 64), (256, 256)):
+        for particles in (32, 200):
+            size = {"particles": particles, "hidden": hidden}
+            learners = {loss: _ours("CartPole-v1", loss, True, **size) for loss in ("qr", "wgf")}
+            middle = _race(learners, blocks, BLOCK)
+            case = f"CartPole-v1, wgf compiled, {particles} particles, {hidden[0]} x {hidden[1]}"
+            wanted = "at most 1.25 times the cost of qr"
+            rows.append(Row(case, middle["wgf"], "our qr compiled", middle["qr"], wanted, 0.8))
+    return rows
+
+
+def _minatar(blocks: int) -> list[Row]:
+    """Pictures of 10 x 10 x 4 through one convolution, two layers of 256 and 25 particles."""
+    try:
+        import minatar  # noqa: F401
+    except ImportError:
+        return [Row("MinAtar Breakout, qr", None, "minatar (not installed)")]
+    from benchmarks.tasks import torch_convolution
+    from surefoot.envs.making import made_env
+
+    def make() -> Any:
+        return made_env("benchmarks.tasks:MinAtar/Breakout-v1", ("benchmarks.tasks:Fresh",))
+
+    learners = {"qr": _ours(make, "qr", particles=25)}
+    peer = _sb3(make, n_quantiles=25, features_extractor_class=torch_convolution)
+    middle = _race(learners | ({} if peer is None else {"sb3": peer}), blocks)
+    other, case = middle.get("sb3"), "MinAtar Breakout, qr: one step of training"
+    return [Row(case, middle["qr"], _peer(SB3, other), other, "2 times", 2.0)]
+
+
+def _rejax(blocks: int) -> list[Row]:
+    """Our DQN and QR, compiled, beside rejax's DQN: two layers of 64, the same batch and replay."""
+    python = ROOT / ".rejax" / "bin" / "python"
+    learners = {
+        name: _ours("CartPole-v1", loss, True, hidden=(64, 64), particles=particles)
+        for name, loss, particles in (("DQN", "mse", 1), ("qr", "qr", 32))
+    }
+    with ExitStack() as stack:
+        sides = {"rejax": stack.enter_context(_side(python))} if python.exists() else {}
+        middle = _race(learners, blocks, **sides)
+    other = middle.get("rejax")
+    return [
+        Row(f"CartPole-v1, {name} compiled, 64 x 64: one step of training", middle[name],
+            _peer("rejax DQN", other), other, "2.5 times", 2.5)
+        for name in learners
+    ]  # fmt: skip
+
+
+@contextmanager
+def _side(python: Path) -> Iterator[Callable[[], float]]:
+    """What asks the process of `rejax_side` for one turn."""
+    command = [str(python), str(ROOT / "benchmarks" / "rejax_side.py")]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as side:
+        assert side.stdin is not None
+        assert side.stdout is not None
+        ask, answer = side.stdin, side.stdout
+
+        def turn() -> float:
+            ask.write("\n")
+            ask.flush()
+            return float(answer.readline())
+
+        yield turn
+
+
 LANES = 16
+SB3 = "sb3-contrib QR-DQN"
 
 
 def _lanes(blocks: int) -> list[Row]:
@@ -97,21 +188,23 @@ def _cpu(learn: Callable[[int], Any], steps: int) -> float:
     return (time.process_time() - start) / steps
 
 
-def _ours(env_id: str, loss: str | None, compiled: bool = False) -> Callable[[int], Any]:
-    return _agent(env_id, loss, compiled).learn
+def _ours(env: Any, loss: str | None, compiled: bool = False, **size: Any) -> Callable[[int], Any]:
+    return _agent(env, loss, compiled, **size).learn
 
 
-def _agent(env_id: str, loss: str | None, compiled: bool = False) -> Any:
-    """The paper's agent with a loss, or without one the default agent, of the paper's size."""
+def _agent(env: Any, loss: str | None, compiled: bool = False, **size: Any) -> Any:
+    """The paper's agent with a loss, or without one the default agent, of the paper's size unless
+    another is given."""
     from surefoot.agents.neural import NeuralAgent
     from surefoot.agents.neural.config import PAPER
 
-    options = {} if loss is None else PAPER | {"loss": loss}
-    agent = NeuralAgent(env_id, particles=2, compiled=compiled, seed=0, **options)
+    options = {"particles": 2} | size | ({} if loss is None else PAPER | {"loss": loss})
+    agent = NeuralAgent(env, compiled=compiled, seed=0, **options)
     return agent.learn(600)  # compiles, passes learning_starts and a change of the target
 
 
-def _sb3(env_id: str) -> Callable[[int], Any] | None:
+def _sb3(env: Any, **layers: Any) -> Callable[[int], Any] | None:
+    """`env` is an id, or makes one; `layers` are arguments of the policy, or make them."""
     try:
         import gymnasium as gym
         import torch
@@ -119,11 +212,13 @@ def _sb3(env_id: str) -> Callable[[int], Any] | None:
     except ImportError:
         return None
     torch.set_num_threads(1)
+    layers = {name: part() if callable(part) else part for name, part in layers.items()}
     model = QRDQN(
-        "MlpPolicy", gym.make(env_id), learning_rate=1e-3, buffer_size=10_000, batch_size=32,
+        "MlpPolicy", env() if callable(env) else gym.make(env),
+        learning_rate=1e-3, buffer_size=10_000, batch_size=32,
         learning_starts=100, gamma=0.99, train_freq=1, gradient_steps=1, seed=0, device="cpu",
         target_update_interval=500, exploration_initial_eps=0.1, exploration_final_eps=0.1,
-        policy_kwargs={"n_quantiles": 2, "net_arch": [256, 256]},
+        policy_kwargs={"n_quantiles": 2, "net_arch": [256, 256]} | layers,
     )  # fmt: skip
     model.learn(200)
     return lambda steps: model.learn(steps, reset_num_timesteps=False)

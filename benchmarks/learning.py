@@ -1,10 +1,11 @@
 """Learning curves side by side: our QR and WGF, and sb3-contrib's QR-DQN at the same settings.
 
     python -m benchmarks.learning [--seeds 5] [--only CartPole] [--method sb3] [--plot]
-                                  [--gym results/gym]
+                                  [--gym results/gym] [--out DIR]
 
 Results are kept run by run in `benchmarks/results/learning.json`; a run that is there is not
-done again, so an interrupted comparison continues. The figure is made from what is there. Our own
+done again, so an interrupted comparison continues. The figure is made from what is there.
+`--steps 300 --seeds 1 --out DIR` tries whether everything works. Our own
 runs have the settings and seeds of `surefoot reproduce gym`; `--gym` takes them from such a run
 where it has them, since training again would give the same numbers.
 """
@@ -21,7 +22,7 @@ from typing import Any
 
 os.environ.setdefault("NPROC", "1")
 RESULTS = Path(__file__).parent / "results"
-METHODS = ("qr", "wgf", "sb3")
+METHODS, PAIR = ("qr", "wgf", "sb3"), ("qr", "sb3")
 NAMES = {"qr": "surefoot QR", "wgf": "surefoot WGF", "sb3": "sb3-contrib QR-DQN"}
 
 
@@ -49,10 +50,23 @@ class Setting:
     n_step: int = 1
     max_grad_norm: float | None = 1.0
     step_size: float = 1.0  # of WGF only
+    hidden: tuple[int, ...] = (256, 256)
+    wrapper: tuple[str, ...] = ()
+    picture: bool = False
+    methods: tuple[str, ...] = METHODS
+    margin: float = 0.0  # a tenth of the range of returns that matters; chosen beforehand
+    adam_eps: float = 0.01 / 32  # sb3-contrib's is 0.01 / batch_size
+    evaluations: int = 20
+    episodes: int = 10
 
     @property
     def eval_every(self) -> int:
-        return self.steps // 20
+        return self.steps // self.evaluations
+
+    def tried(self, steps: int) -> Setting:
+        """The same in so few steps, to see whether it works."""
+        begin = min(self.learning_starts, steps // 2)
+        return replace(self, steps=steps, learning_starts=begin, evaluations=2, episodes=2)
 
 
 SETTINGS = (
@@ -65,12 +79,39 @@ SETTINGS = (
         explore_steps=24_000, n_step=3,
     ),
     Setting("LunarLander, paper", "LunarLander-v3", 60_000),
+    # Of others. Is our QR at least as good? What is bad and what is good is known of each:
+    # Acrobot -500 and -80; LavaGap 0 and 1; highway 0 and 30 steps of 1; Breakout 0 and 10.
+    Setting(
+        "Acrobot", "Acrobot-v1", 50_000, "rl-zoo's, half the steps", particles=25,
+        learning_rate=6.3e-4, batch_size=128, replay_size=50_000, target_period=250, update_every=4,
+        updates=4, explore_start=1.0, explore_steps=6_000, max_grad_norm=10.0, methods=PAIR,
+        margin=42.0, adam_eps=0.01 / 128,
+    ),
+    Setting(
+        "LavaGap", "minigrid:MiniGrid-LavaGapS5-v0", 60_000, "a view of 7 x 7 x 3 numbers",
+        wrapper=("benchmarks.tasks:lava",), particles=25, learning_rate=5e-4, batch_size=64,
+        replay_size=50_000, learning_starts=1_000, target_period=500, update_every=4, updates=2,
+        explore=0.05, explore_start=1.0, explore_steps=20_000, max_grad_norm=10.0, methods=PAIR,
+        margin=0.1, adam_eps=0.01 / 64,
+    ),
+    Setting(
+        "highway-fast", "highway_env:highway-fast-v0", 20_000, "highway-env's own for DQN",
+        particles=25, learning_rate=5e-4, gamma=0.8, replay_size=15_000, learning_starts=200,
+        target_period=50, explore=0.05, explore_start=1.0, explore_steps=2_000, max_grad_norm=10.0,
+        methods=PAIR, margin=3.0,
+    ),
+    Setting(
+        "MinAtar Breakout", "benchmarks.tasks:MinAtar/Breakout-v1", 200_000,
+        "the MinAtar paper's network", wrapper=("benchmarks.tasks:Fresh",), picture=True,
+        particles=25, hidden=(128,), learning_rate=5e-4, replay_size=100_000, learning_starts=5_000,
+        target_period=1_000, update_every=4, explore_start=1.0, explore_steps=50_000,
+        max_grad_norm=10.0, methods=PAIR, margin=1.0,
+    ),
 )  # fmt: skip
-EPISODES = 10
 SHARED = (
     "particles", "learning_rate", "batch_size", "gamma", "replay_size", "learning_starts",
     "target_period", "update_every", "updates", "explore", "explore_start", "explore_steps",
-    "step_size", "max_grad_norm", "n_step",
+    "step_size", "max_grad_norm", "n_step", "hidden", "adam_eps",
 )  # fmt: skip
 
 
@@ -89,7 +130,7 @@ def ours(setting: Setting, loss: str, seed: int) -> dict[str, Any]:
     result = run_training(
         Training(
             setting.env_id, config, setting.steps, seed, setting.compiled,
-            eval_every=setting.eval_every, eval_episodes=EPISODES,
+            wrapper=setting.wrapper, eval_every=setting.eval_every, eval_episodes=setting.episodes,
         )
     )  # fmt: skip
     curve = result.returns.mean(axis=1).tolist()
@@ -124,12 +165,17 @@ def from_gym(folder: Path, setting: Setting, loss: str, seed: int) -> dict[str, 
 
 
 def theirs(setting: Setting, seed: int) -> dict[str, Any]:
-    import gymnasium as gym
     import torch
     from sb3_contrib import QRDQN
 
+    from benchmarks.tasks import torch_convolution
+    from surefoot.envs.making import made_env
+
     torch.set_num_threads(1)
-    env, separate = gym.make(setting.env_id), gym.make(setting.env_id)
+    env, separate = (made_env(setting.env_id, setting.wrapper) for _ in range(2))
+    layers: dict[str, Any] = {"n_quantiles": setting.particles, "net_arch": list(setting.hidden)}
+    if setting.picture:
+        layers["features_extractor_class"] = torch_convolution()
     model = QRDQN(
         "MlpPolicy", env, learning_rate=setting.learning_rate, buffer_size=setting.replay_size,
         learning_starts=setting.learning_starts, batch_size=setting.batch_size,
@@ -138,7 +184,7 @@ def theirs(setting: Setting, seed: int) -> dict[str, Any]:
         exploration_initial_eps=setting.explore_start, exploration_final_eps=setting.explore,
         max_grad_norm=setting.max_grad_norm, n_steps=setting.n_step,
         exploration_fraction=min(1.0, setting.explore_steps / setting.steps),
-        policy_kwargs={"n_quantiles": setting.particles, "net_arch": [256, 256]},
+        policy_kwargs=layers,
     )  # fmt: skip
     steps: list[int] = []
     returns: list[float] = []
@@ -147,7 +193,7 @@ def theirs(setting: Setting, seed: int) -> dict[str, Any]:
     def look(*_: object) -> bool:
         if model.num_timesteps % setting.eval_every == 0:
             steps.append(model.num_timesteps)
-            returns.append(_evaluate(model, separate, seed + 10_000))
+            returns.append(_evaluate(model, separate, seed + 10_000, setting.episodes))
         return True
 
     model.learn(setting.steps, callback=look)
@@ -155,27 +201,31 @@ def theirs(setting: Setting, seed: int) -> dict[str, Any]:
     return {"steps": steps, "returns": returns, "cpu_seconds": cpu}
 
 
-def _evaluate(model: Any, env: Any, seed: int) -> float:
+def _evaluate(model: Any, env: Any, seed: int, episodes: int) -> float:
     total = 0.0
-    for episode in range(EPISODES):
+    for episode in range(episodes):
         obs, _ = env.reset(seed=seed + episode)
         over = False
         while not over:
             action, _ = model.predict(obs, deterministic=True)
             obs, reward, terminated, truncated, _ = env.step(int(action))
             total, over = total + float(reward), terminated or truncated
-    return total / EPISODES
+    return total / episodes
 
 
 def collect(
-    settings: tuple[Setting, ...], methods: tuple[str, ...], seeds: int, gym: Path | None
+    settings: tuple[Setting, ...],
+    methods: tuple[str, ...],
+    seeds: int,
+    gym: Path | None,
+    out: Path,
 ) -> dict[str, Any]:
     from surefoot.runs.files import atomic_write, json_bytes, read_json
     from surefoot.runs.progress import progress
 
-    path = RESULTS / "learning.json"
+    path = out / "learning.json"
     kept = read_json(path) if path.exists() else {"runs": {}}
-    jobs = [(s, m, k) for s in settings for k in range(seeds) for m in methods]
+    jobs = [(s, m, k) for s in settings for k in range(seeds) for m in methods if m in s.methods]
     with progress(len(jobs), "learning", "runs") as bar:
         for setting, method, seed in jobs:
             key = f"{setting.name} | {setting.steps} steps | {method} | seed {seed}"
@@ -199,20 +249,23 @@ def _versions() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in packages}
 
 
-def plot(kept: dict[str, Any]) -> Path:
+def plot(kept: dict[str, Any], settings: tuple[Setting, ...], out: Path) -> Path:
     import numpy as np
 
     from surefoot.core.stats import interquartile_mean
     from surefoot.plots import legend, new_figure, render, styles
     from surefoot.runs.files import atomic_write
 
-    settings = [s for s in SETTINGS if any(r["setting"] == s.name for r in kept["runs"].values())]
-    looks = styles(["qr", "wgf", "sb3"])
+    known = [s for s in settings if any(_runs(kept, s, method) for method in METHODS)]
+    looks, across = styles(["qr", "wgf", "sb3"]), min(4, len(known))
+    rows = -(-len(known) // across)
     figure, axes = new_figure(
-        1, len(settings), size=(4.4 * len(settings), 3.9),
+        rows, across, size=(4.4 * across, 3.9 * rows),
         title="Evaluation return: thin lines are seeds, thick the interquartile mean",
     )  # fmt: skip
-    for ax, setting in zip(np.ravel(axes), settings, strict=True):
+    for ax in np.ravel(axes)[len(known) :]:
+        ax.set_visible(False)
+    for ax, setting in zip(np.ravel(axes), known, strict=False):
         for method in METHODS:
             runs = _runs(kept, setting, method)
             if not runs:
@@ -229,7 +282,7 @@ def plot(kept: dict[str, Any]) -> Path:
         legend(ax, fontsize=8)
     np.ravel(axes)[0].set_ylabel("return, 10 greedy episodes")
     png, _ = render(figure)
-    return atomic_write(RESULTS / "learning.png", png)
+    return atomic_write(out / "learning.png", png)
 
 
 def ends(kept: dict[str, Any], setting: Setting, method: str) -> list[float]:
@@ -241,17 +294,17 @@ def ends(kept: dict[str, Any], setting: Setting, method: str) -> list[float]:
 
 
 def _runs(kept: dict[str, Any], setting: Setting, method: str) -> list[dict[str, Any]]:
-    found = [
-        r for r in kept["runs"].values() if (r["setting"], r["method"]) == (setting.name, method)
-    ]
+    wanted = (setting.name, method, setting.steps)
+    runs = kept["runs"].values()
+    found = [r for r in runs if (r["setting"], r["method"], r["steps"][-1]) == wanted]
     return sorted(found, key=lambda run: run["seed"])
 
 
-def table(kept: dict[str, Any]) -> str:
+def table(kept: dict[str, Any], settings: tuple[Setting, ...] = SETTINGS) -> str:
     """Final returns of every method, then what follows for ours beside sb3-contrib's."""
     import numpy as np
 
-    from surefoot.core.stats import interquartile_mean, welch
+    from surefoot.core.stats import equivalence, interquartile_mean, welch
 
     lines = [
         "| setting | steps | method | IQM of last fifth | by seed | CPU s a run |",
@@ -259,27 +312,36 @@ def table(kept: dict[str, Any]) -> str:
     ]
     words = [
         "",
-        "| setting | ours minus sb3-contrib | 95 % interval | p (Welch) |",
-        "|---|---|---|---|",
+        "| setting | ours minus sb3-contrib | 95 % interval | p (Welch) | at least as good |",
+        "|---|---|---|---|---|",
     ]
-    for setting in SETTINGS:
+    for setting in settings:
         found = {method: ends(kept, setting, method) for method in METHODS}
         for method, values in found.items():
             if values:
-                seeds = ", ".join(f"{value:.0f}" for value in values)
+                digits = 0 if max(map(abs, values)) >= 20 else 2
+                seeds = ", ".join(f"{value:.{digits}f}" for value in values)
                 spent = [r.get("cpu_seconds", np.nan) for r in _runs(kept, setting, method)]
                 cpu = "" if np.isnan(spent).any() else f"{np.mean(spent):.0f}"
                 lines.append(
                     f"| {setting.name} | {setting.steps} | {NAMES[method]} | "
-                    f"{interquartile_mean(values):.1f} | {seeds} | {cpu} |"
+                    f"{interquartile_mean(values):.{digits + 1}f} | {seeds} | {cpu} |"
                 )
         for method in ("qr", "wgf"):
             if min(len(found[method]), len(found["sb3"])) > 1:
                 test = welch(np.asarray(found[method]), np.asarray(found["sb3"]))
-                gap = test.interval
+                gap, verdict = test.interval, ""
+                digits = 1 if max(map(abs, found["sb3"])) >= 20 else 3
+                if setting.margin:  # one-sided: worse by the margin or more?
+                    worse = equivalence(
+                        found[method], found["sb3"], setting.margin, paired=False
+                    ).p_below
+                    shown = "yes" if worse < 0.05 else "not shown"
+                    verdict = f"{shown} (within {setting.margin:g}, p = {worse:.2g})"
                 words.append(
-                    f"| {setting.name}, {NAMES[method]} | {gap.mean:+.1f} | "
-                    f"{gap.low:.1f} to {gap.high:.1f} | {test.p_value:.2g} |"
+                    f"| {setting.name}, {NAMES[method]} | {gap.mean:+.{digits}f} | "
+                    f"{gap.low:.{digits}f} to {gap.high:.{digits}f} | {test.p_value:.2g} | "
+                    f"{verdict} |"
                 )
     return "\n".join(lines + words)
 
@@ -291,18 +353,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--only", default="", help="settings whose name contains this")
     parser.add_argument("--method", choices=METHODS, action="append")
-    parser.add_argument("--steps", type=int, help="instead of the setting's own")
+    parser.add_argument("--steps", type=int, help="so few, to see whether it works")
     parser.add_argument("--gym", type=Path, help="folder of a finished `surefoot reproduce gym`")
     parser.add_argument("--plot", action="store_true", help="only draw what is there")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="where results are kept")
     options = parser.parse_args()
-    chosen = tuple(s for s in SETTINGS if options.only in s.name)
-    if options.steps:
-        chosen = tuple(replace(s, steps=options.steps) for s in chosen)
-    methods = tuple(options.method or METHODS)
-    kept = collect(chosen, methods, 0 if options.plot else options.seeds, options.gym)
-    print(table(kept))
-    atomic_write(RESULTS / "learning.md", (table(kept) + "\n").encode())
-    print(plot(kept))
+    known = tuple(s.tried(options.steps) if options.steps else s for s in SETTINGS)
+    chosen = tuple(s for s in known if options.only in s.name)
+    methods, seeds = tuple(options.method or METHODS), 0 if options.plot else options.seeds
+    options.out.mkdir(parents=True, exist_ok=True)
+    kept = collect(chosen, methods, seeds, options.gym, options.out)
+    print(table(kept, known))
+    atomic_write(options.out / "learning.md", (table(kept, known) + "\n").encode())
+    print(plot(kept, known, options.out))
 
 
 if __name__ == "__main__":

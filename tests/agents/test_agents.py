@@ -19,39 +19,37 @@ from surefoot.policies import SSD, DecidedBy, Greedy
 from surefoot.runs.format import read_agent, write_agent
 
 OLD = Path(__file__).parent / "files-0.1.0"
-GREEDY = {"explore": 0.6, "behaviour": "greedy", "evaluation": "greedy:tolerance=0"}
+SEEN = (3, np.float32([0.1, 0.0, -0.1, 0.2]))  # an observation of each
 
 
 def agents():
-    """A table and a network in one environment; all tests here share their programs."""
-    table = sf.TabularAgent("FrozenLake-v1", **TABLE, **GREEDY)
-    return table, sf.NeuralAgent("FrozenLake-v1", **NETWORK, **GREEDY)
+    """A table and a network, each where other tests have it: they share their programs."""
+    return sf.TabularAgent("FrozenLake-v1", **TABLE), sf.NeuralAgent("CartPole-v1", **NETWORK)
 
 
 def test_predict_explores_as_in_training_when_it_is_not_deterministic():
     # 0.1.0's network redrew its ties instead, and took one action here every time.
-    for agent in agents():
+    for agent, obs in zip(agents(), SEEN, strict=True):
         agent.learn(60)
-        sure = [agent.predict(3) for _ in range(5)]
+        sure = [agent.predict(obs) for _ in range(5)]
         assert len(set(sure)) == 1
-        decided = agent.decide(np.full(400, 3), deterministic=False)
+        decided = agent.decide(np.stack([obs] * 400), deterministic=False)
         strayed = np.asarray(decided.decided_by) == DecidedBy.EXPLORATION
-        assert strayed.mean() == pytest.approx(0.6, abs=0.12)  # five deviations
-        assert set(decided.action[strayed].tolist()) == {0, 1, 2, 3}
+        assert strayed.mean() == pytest.approx(0.1, abs=0.075)  # five deviations
+        assert set(decided.action[strayed].tolist()) == set(range(agent.action_space.n))
 
 
 def test_looking_does_not_disturb_a_run():
-    for looked, left in zip(agents(), agents(), strict=True):
+    for looked, left, obs in zip(agents(), agents(), SEEN, strict=True):
         looked.learn(40)
-        looked.predict(0, deterministic=False)
+        looked.predict(obs, deterministic=False)
         looked.evaluate(1)
-        looked.explain(0)
+        looked.explain(obs)
         looked.learn(40)
         left.learn(80)
-        for obs in range(3):
-            np.testing.assert_array_equal(
-                looked.return_distribution(obs), left.return_distribution(obs)
-            )
+        np.testing.assert_array_equal(
+            looked.return_distribution(obs), left.return_distribution(obs)
+        )
 
 
 @pytest.mark.parametrize("loss", NAMED_LOSSES)
@@ -68,12 +66,12 @@ def test_the_two_agents_have_one_interface():
 
 
 def test_callbacks_get_every_episode_once(tmp_path):
-    for i, agent in enumerate(agents()):
+    for i, (agent, obs) in enumerate(zip(agents(), SEEN, strict=True)):
         seen = []
         agent.learn(
             120, lambda a, episode, s=seen: s.append((a.num_timesteps, episode)),
             log=tmp_path / str(i), eval_every=60, eval_episodes=1,
-            watch=sf.Watch(np.array([0, 3]), 60),
+            watch=sf.Watch(np.stack([obs, obs]), 60),
         )  # fmt: skip
         assert [at for at, e in seen] == [e.step for _, e in seen]  # as soon as it has ended
         assert [e.episode for _, e in seen] == list(range(len(seen)))
@@ -81,7 +79,8 @@ def test_callbacks_get_every_episode_once(tmp_path):
         logs = {p.stem: p.read_text().splitlines() for p in (tmp_path / str(i)).glob("*.csv")}
         assert len(logs["episodes"]) == 1 + len(seen)
         assert len(logs["evaluations"]) == 1 + 2
-        assert len(logs["distributions"]) == 1 + 2 * 2 * 4 * 4  # times, states, actions, particles
+        numbers = 2 * 2 * agent.action_space.n * 4  # times, states, actions, particles
+        assert len(logs["distributions"]) == 1 + numbers
 
 
 # --- masks -------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from surefoot.agents.neural import NeuralAgent
 from surefoot.cli import main
 from surefoot.runs.logs import TensorBoard
 
@@ -33,7 +34,8 @@ def test_tensorboard_gets_the_scalars(tmp_path):
     assert main([*WORDS, "--tensorboard", "--out", str(tmp_path)]) == 0
     found = reader.EventAccumulator(str(tmp_path / "tensorboard"))
     found.Reload()
-    names = {"episode/return", "episode/length", "train/loss", "evaluation/return"}
+    names = {"episode/return", "episode/length", "evaluation/return", "train/steps_per_second"}
+    names |= {f"train/{name}" for name in NeuralAgent.episode_columns[4:]}
     assert names <= set(found.Tags()["scalars"])
     rows = (tmp_path / "episodes.csv").read_text().splitlines()[1:]
     told = [(s.step, s.value) for s in found.Scalars("episode/return")]

@@ -42,7 +42,7 @@ def rows(path: Path) -> list[list[str]]:
 
 def test_the_run_directory(cartpole):
     names = {p.name for p in cartpole.iterdir() if p.name[0] != "."}
-    logs = {f"{t}.{end}" for t in ("episodes", "evaluations", "distributions")
+    logs = {f"{t}.{end}" for t in ("episodes", "evaluations", "distributions", "speed")
             for end in ("csv", "parquet")}  # fmt: skip
     files = {"agent.safetensors", "config.json", "provenance.json", "summary.json", "complete.json"}
     assert names == logs | files | {"checkpoints"}

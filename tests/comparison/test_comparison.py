@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
+import pickle
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -390,3 +392,15 @@ def test_progress_goes_to_stderr_on_request(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr() == ("", "")
     compare(columns, resamples=19, progress=True)
     assert "compare" in capsys.readouterr().err
+
+
+def test_names_of_0_1_0_warn_or_say_what_to_use() -> None:
+    verdict = compare({"a": [1.0, 2.0, 4.0], "b": [0.0, 1.0, 3.0]}, resamples=20).verdicts[0]
+    with pytest.warns(DeprecationWarning, match="called dominance_p"):
+        assert verdict.adjusted_p == verdict.dominance_p
+    with pytest.raises(AttributeError, match="`word` says"):
+        _ = verdict.finding
+    with pytest.raises(AttributeError, match="a verdict has no nonsense"):
+        _ = verdict.nonsense
+    assert copy.deepcopy(verdict) == verdict
+    assert pickle.loads(pickle.dumps(verdict)) == verdict

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from surefoot.core.evidence import Known
 from surefoot.errors import InputError
 from surefoot.policies import SSD, DecidedBy, Explore, policy_named, policy_text
 from surefoot.policies.base import Decision
@@ -50,6 +51,24 @@ def test_worth_the_same_and_surer() -> None:
     assert members.action == 0
     np.testing.assert_allclose(members.gap, [0.1, 0, 100.1])
     np.testing.assert_allclose(members.error, [0.2, 0, 0.2], atol=1e-12)
+
+
+def test_errors_that_are_known_themselves() -> None:
+    # Errors 0.03 and 0.04 of two means make 0.05 of their gap, whatever the particles say. At 19
+    # degrees of freedom each, Welch's are 19 (9 + 16)^2 / (81 + 256) = 35.2: 3.25 errors, 0.163.
+    known = Known(np.array(N), np.array([0.03, 0.04, 1.0]))
+
+    def asked(lead: float) -> Decision:
+        z = np.array([SURE, np.add(RISKY, lead - 0.1), POOR])
+        return jax.device_get(SSD().decide(z, 0, np.ones(3, bool), n=known))
+
+    decision = asked(0.15)
+    np.testing.assert_allclose(decision.error[0], 0.05)
+    assert decision.action == 0
+    assert decision.decided_by == DecidedBy.DOMINANCE
+    assert asked(0.17).action == 1
+    with pytest.raises(InputError, match="error has shape"):
+        SSD().decide(np.array([SURE, RISKY, POOR]), 0, n=Known(np.array(N), np.ones(2)))
 
 
 def test_worth_more() -> None:

@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surefoot.agents.tabular import COUNTS, Transition
+from surefoot.agents.tabular import COUNTS, Transition, train_trials
 from surefoot.envs import CliffGrid
 from surefoot.errors import InputError, RunError
 from surefoot.paper import risky_cliff
 from surefoot.paper.captions import CAPTIONS
 from surefoot.paper.claims import read_claims
 from surefoot.paper.risky_cliff import EXPERIMENT, CliffCell, CliffResults, RiskyCliffConfig
-from surefoot.paper.risky_cliff.cells import episode_columns, measure_of
+from surefoot.paper.risky_cliff.cells import OWN, episode_columns, measure_of
 from surefoot.paper.risky_cliff.results import first_steady_episode
 from surefoot.runs.directory import RunDir
 
@@ -80,6 +80,21 @@ def test_the_behaviour_walks_over_the_top_from_start_to_goal(results):
 
 
 @pytest.mark.optimised
+def test_a_trial_alone_gives_the_bits_it_gives_among_twenty(small, results):
+    alone = train_trials(
+        SMALL.agent(results.cell("wgf-mixture", "ssd")), SMALL.mdp, episodes=SMALL.episodes,
+        trials=range(1), seed=SMALL.seed, measure=measure_of(SMALL.grid), extra=len(OWN),
+        quiet=True,
+    )  # fmt: skip
+    run = RunDir.open(small)
+    particles = run.read_table("particles.wgf-mixture.ssd")["z"].to_numpy()
+    np.testing.assert_array_equal(np.asarray(alone.table.z[0]).reshape(-1), particles)
+    together = run.read_table("wgf-mixture.ssd")
+    for name, column in episode_columns(np.asarray(alone.episodes), SMALL.grid).items():
+        np.testing.assert_array_equal(column, together[name].to_numpy()[: SMALL.episodes])
+
+
+@pytest.mark.optimised
 def test_a_cell_that_is_missing_is_made_again_with_the_same_bytes(small):
     path = small / "wgf-mixture.greedy.parquet"
     kept = (small / "wgf-mixture.ssd.parquet").stat().st_mtime_ns
@@ -93,6 +108,7 @@ def test_a_cell_that_is_missing_is_made_again_with_the_same_bytes(small):
         risky_cliff.run(replace(SMALL, episodes=13), small, existing="resume")
 
 
+@pytest.mark.optimised  # with the headline's program
 def test_a_reward_that_is_no_number_stops_the_run_and_keeps_what_was_computed(
     tmp_path, monkeypatch
 ):

@@ -18,6 +18,7 @@ from surefoot.plots import (
     draw_sweep_cells,
     draw_sweep_curves,
     draw_watched,
+    draw_within,
     svg,
 )
 
@@ -52,6 +53,20 @@ def test_authorities_share_all_steps():
     tops = [c.get_paths()[0].vertices[:, 1].max() for c in figure.axes[0].collections]
     assert tops == pytest.approx([50.0, 100.0])
     assert draw_authorities({"step": STEP, "return": half}) is None
+
+
+def test_training_from_within_has_a_panel_for_each_thing_that_was_said():
+    half = np.full(100, 0.5)
+    episodes = {"step": STEP, "return": half, "dominance": half, "grad_norm": half * np.nan}
+    speed = {"step": [100, 900], "steps_per_second": [50.0, 70.0]}
+    figure = draw_within(episodes, speed)
+    assert [ax.get_title() for ax in figure.axes] == ["Dominance", "Speed"]
+    share, pace = ({line.get_label(): line for line in ax.lines} for ax in figure.axes)
+    assert set(share["training"].get_ydata()) == {50.0}  # per cent
+    np.testing.assert_array_equal(pace["training"].get_data(), [[100, 900], [50, 70]])
+    # Who decided each action is another figure, of tables: a share is no count.
+    assert draw_authorities(episodes) is None
+    assert draw_within({"step": STEP, "return": half}) is None
 
 
 def test_watched_distributions_have_a_panel_for_each_action():

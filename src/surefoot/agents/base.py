@@ -219,7 +219,9 @@ class Agent(Saved):
                 continue
             moved = self.num_timesteps - before
             bar.advance(moved)
-            pace.end(moved)
+            seconds = pace.end(moved)
+            if looks.book is not None:
+                looks.book.speed(self.num_timesteps, moved, seconds)
             going = self._note(episodes, looks, bar)
             self._look(looks, before)
             session.between()

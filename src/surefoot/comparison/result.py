@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -74,6 +75,17 @@ class Verdict:
         if self.reverse_dominance_p <= self.level < self.test.dominance_p:
             return "not contradicted"
         return "cannot tell"
+
+    def __getattr__(self, name: str) -> Any:
+        """The names of 0.1.0: those that mean the same warn, the others say what to use."""
+        renamed = {"adjusted_p": "dominance_p", "reverse_adjusted_p": "reverse_dominance_p"}
+        if name in ("finding", "supported"):
+            raise AttributeError(f"{name} is gone: `word` says what the samples tell")
+        if name not in renamed:
+            raise AttributeError(f"a verdict has no {name}")
+        text = f"{name} is called {renamed[name]}; the old name goes with 0.3"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return getattr(self, renamed[name])
 
 
 @dataclass(frozen=True)

@@ -67,10 +67,6 @@ class DiscreteEnv(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorAr
         obs, reward, terminated, truncated, info = self.env.step(inner)
         return encode(self.env.observation_space, obs), reward, terminated, truncated, info
 
-    def decode_state(self, state: int) -> Any:
-        """The environment's own observation behind a state number."""
-        return decode(self.env.observation_space, state)
-
 
 def flatten_discrete(env: gym.Env[Any, Any] | str, **kwargs: Any) -> DiscreteEnv:
     """`DiscreteEnv` of an environment, or of a name for `gym.make(name, **kwargs)`."""

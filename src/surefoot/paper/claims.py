@@ -23,7 +23,7 @@ COLOURS = {
     "not reproduced": "red",
     "not testable": "dim",
 }
-HEADER = ("Claim", "The paper says", "We measured, with 95 % interval", "Verdict", "Why")
+HEADER = ("Claim", "Statement", "We measured, with 95 % interval", "Verdict", "Why")
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,11 @@ class Claim:
             raise InputError(f"claim {self.id!r} is {self.verdict}: it needs a reason")
 
     @property
+    def where(self) -> str:
+        """Where the paper says it, if it does."""
+        return "not of the paper" if self.section == "not claimed" else f"section {self.section}"
+
+    @property
     def evidence(self) -> list[str]:
         """`measured`, then each interval on a line of its own."""
         numbers = [
@@ -65,8 +70,7 @@ class Claim:
 
     def row(self) -> tuple[list[str], ...]:
         """The cells under `HEADER`, each a list of lines."""
-        where = [self.id, f"section {self.section}"]
-        return where, [self.paper], self.evidence, [self.verdict], [self.reason]
+        return [self.id, self.where], [self.paper], self.evidence, [self.verdict], [self.reason]
 
     def as_dict(self) -> dict[str, Any]:
         content = {f.name: getattr(self, f.name) for f in fields(self)}

@@ -8,6 +8,7 @@
 | of             | function                                           | data                     |
 |----------------|----------------------------------------------------|--------------------------|
 | a training run | `draw_learning(episodes, evaluations)`             | columns of the CSV files |
+|                | `draw_within(episodes, speed)`, None without them  | of the network, the pace |
 |                | `draw_authorities(episodes)`, None if not counted  | columns `by_*`           |
 |                | `draw_watched(steps, z, actions, title)`           | `z[T, A, N]` of a state  |
 | a sweep        | `draw_sweep_cells(cells, values)`                  | of summary.json          |
@@ -47,6 +48,7 @@ from surefoot.plots.training import (
     draw_sweep_curves,
     draw_sweep_profiles,
     draw_watched,
+    draw_within,
 )
 
 __all__ = [
@@ -66,6 +68,7 @@ __all__ = [
     "draw_sweep_curves",
     "draw_sweep_profiles",
     "draw_watched",
+    "draw_within",
     "heatmap",
     "intervals",
     "label",

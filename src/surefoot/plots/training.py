@@ -23,6 +23,14 @@ STEPS = "environment steps"
 MOST_CURVES = 12  # that a reader can still tell apart
 MOST_PANELS = 6
 DOTS = 0.7  # opacity: a contrast of 3 on white, and more on a dark page
+# What a training looked like from within: column of episodes.csv, title, axis, factor.
+WITHIN = {
+    "explore": ("Exploration", "probability of a random action", 1),
+    "grad_norm": ("Gradient", "norm before clipping", 1),
+    "estimate": ("Estimates", "mean return expected", 1),
+    "spread": ("Spread", "standard deviation of returns", 1),
+    "dominance": ("Dominance", "share of bootstrap actions (%)", 100),
+}
 # What a cell of a sweep's summary holds besides its place in the grid.
 MEASURES = ("seeds", "failed", "mean", "low", "high", "cvar_0.25", "training_return")
 
@@ -36,7 +44,7 @@ def draw_learning(
     evaluations.csv: their mean, and as a band the range of the episodes of each evaluation.
     """
     panels = {"return": "return per episode", "length": "steps per episode",
-              "loss": "mean loss of an episode"}  # fmt: skip
+              "loss": "loss of the last update"}  # fmt: skip
     data = {k: np.asarray(v, dtype=float) for k, v in episodes.items() if k in (*panels, "step")}
     names = [n for n in panels if n in data and np.isfinite(data[n]).any()]
     if "step" not in data or not names:
@@ -47,11 +55,42 @@ def draw_learning(
         if name == "return" and evaluations:
             _evaluations(ax, evaluations)
         label(ax, name.capitalize(), STEPS, panels[name])
-    window = _window(len(data["step"]))
-    figure.suptitle(f"{len(data['step']):,} episodes (dots), mean of {window} (line)", fontsize=10)
+    _say_window(figure, len(data["step"]))
     if evaluations:
         legend_below(figure, np.ravel(axes)[0])
     return figure
+
+
+def draw_within(
+    episodes: Mapping[str, ArrayLike], speed: Mapping[str, ArrayLike] | None = None
+) -> Figure | None:
+    """What a network said of its own training, of the columns of episodes.csv, and how fast it
+    went, of those of speed.csv; None where there is neither."""
+    panels = []
+    for name, (title, axis, factor) in WITHIN.items():
+        values = factor * np.asarray(episodes.get(name, ()), dtype=float)
+        if np.isfinite(values).any():
+            panels.append((title, axis, np.asarray(episodes["step"], dtype=float), values))
+    if speed is not None and len(np.ravel(speed["step"])):
+        step, rate = (np.asarray(speed[name], float) for name in ("step", "steps_per_second"))
+        panels.append(("Speed", "steps per second", step, rate))
+    if not panels:
+        return None
+    across = min(3, len(panels))
+    rows = -(-len(panels) // across)
+    figure, axes = new_figure(rows, across, size=(5.0 * across, 3.6 * rows))
+    for ax in np.ravel(axes)[len(panels) :]:
+        ax.set_visible(False)
+    for ax, (title, axis, step, values) in zip(np.ravel(axes), panels, strict=False):
+        _episodes(ax, step, values)
+        label(ax, title, STEPS, axis)
+    if len(panels) > 1:
+        _say_window(figure, len(np.ravel(episodes["step"])))
+    return figure
+
+
+def _say_window(figure: Figure, count: int) -> None:
+    figure.suptitle(f"{count:,} episodes (dots), mean of {_window(count)} (line)", fontsize=10)
 
 
 def _episodes(ax: Axes, step: np.ndarray, values: np.ndarray) -> None:

@@ -94,11 +94,13 @@ class SSD(Policy):
         who = jnp.where(count(unknown) > 0, DecidedBy.FALLBACK, _who(number))
         return candidates, jnp.where((count(tied) == 1) & known.any(), DecidedBy.SCORE, who)
 
-    def surest(self, z: jax.Array, tied: jax.Array, key: jax.Array) -> jax.Array:
+    def surest(self, z: jax.Array, tied: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Of the actions `tied[A]`, taken to be worth the same, the one with the surest of the
-        ascending particles `z[A, N]`; where curves cross, the one that falls least below."""
+        ascending particles `z[A, N]`; where curves cross, the one that falls least below. And
+        whether dominance decided: of several, one alone is surer than all others."""
         lag = _lag(centred(z)[:, :-1], tied) if z.shape[1] > 1 else jnp.zeros(len(z))
-        return draw(near_best(-lag, tied, 0.0), key)
+        dominance = (count(tied) > 1) & (count(tied & (lag == 0)) == 1)
+        return draw(near_best(-lag, tied, 0.0), key), dominance
 
     def _fallback(self, view: View, tied: jax.Array, lag: jax.Array, tolerance: float) -> jax.Array:
         if self.undecided == "greedy":

@@ -33,7 +33,7 @@ from surefoot.runs.files import portable_path
 
 ABOUT = {name: text[:1].upper() + text[1:] for name, text in (EXPERIMENTS | APART).items()}
 VERDICTS = {"reproduced": "good", "partly": "half", "not reproduced": "bad", "not testable": "none"}
-CLAIMS = ("claim", "the paper says", "measured, with 95 % interval", "verdict", "why")
+CLAIMS = ("claim", "statement", "measured, with 95 % interval", "verdict", "why")
 SETTINGS = ("agent", "loss", "particles", "behaviour", "evaluation", "steps", "seed")
 # What an agent leaves that was trained by the library and saved without a run around it.
 TRAINING_FILES = ("agent.safetensors", "episodes.csv", "checkpoints")
@@ -182,7 +182,7 @@ def _claims(stored: Stored) -> list[Part]:
         return []
     claims = from_json(stored.json("claims.json"), stored.path / "claims.json")
     rows = tuple(
-        ([c.id, f"section {c.section}"], c.paper, [*map(str, c.evidence)],
+        ([c.id, c.where], c.paper, [*map(str, c.evidence)],
          Badge(c.verdict, VERDICTS[c.verdict]), str(c.reason))
         for c in claims
     )  # fmt: skip

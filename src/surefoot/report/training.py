@@ -37,6 +37,7 @@ def training_parts(stored: Stored, config: Mapping[str, Any]) -> list[Part]:
         *guarded("The score", lambda: _score(stored)),
         *guarded("Episodes to watch", lambda: _film(stored)),
         *guarded("Learning curve", lambda: _learning(stored)),
+        *guarded("Training from within", lambda: _within(stored)),
         *guarded("Who decided", lambda: _authorities(stored)),
         *guarded("What was watched", lambda: _watched(stored, config, agent)),
         *guarded("The agent's decisions", lambda: _states(agent, why)),
@@ -92,6 +93,23 @@ def _learning(stored: Stored) -> list[Part]:
     figure = plots.draw_learning(stored.columns("episodes.csv"), evaluations)
     caption = "Single wild episodes may lie outside the frame."
     return [Figure("learning", "Learning curve", drawn_uri(figure), caption)]
+
+
+def _within(stored: Stored) -> list[Part]:
+    """What the network said of its training, and how fast it went."""
+    if not stored.has("episodes.csv"):
+        return []
+    speed = stored.columns("speed.csv") if stored.has("speed.csv") else None
+    figure = plots.draw_within(stored.columns("episodes.csv"), speed)
+    if figure is None:
+        return []
+    caption = (
+        "Of the update after an episode's last step. Estimates are of its batch's actions, in the "
+        "environment's units; dominance is the share of the actions bootstrapped from that were "
+        "taken because they are surer than others worth the same. The speed is that of training, "
+        "evaluations apart; compiling counts in the first points."
+    )
+    return [Figure("within", "Training from within", drawn_uri(figure), caption)]
 
 
 def _authorities(stored: Stored) -> list[Part]:

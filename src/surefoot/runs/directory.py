@@ -64,6 +64,7 @@ FILES = (
     "episodes.csv",
     "evaluations.csv",
     "distributions.csv",
+    "speed.csv",
 )
 FOLDERS = ("figures", "checkpoints")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +17,12 @@ from surefoot.runs.files import Lock, lock_directory, make_directory
 from surefoot.runs.tables import End, GrowingTable
 
 TABLES = {
-    "episodes": ("step", "episode", "return", "length", "loss"),
+    "episodes": ("step", "episode", "return", "length"),  # and what the agent adds
     "evaluations": ("step", "episode", "return"),
     "distributions": ("step", "state", "action", "particle", "value"),
+    "speed": ("step", "steps_per_second"),  # apart: all else is the same in every repetition
 }
+SPEED_EVERY = 1.0  # seconds of training
 
 
 class Finished(NamedTuple):
@@ -29,7 +32,13 @@ class Finished(NamedTuple):
     episode: int  # from 0
     total: float  # undiscounted return
     length: int
-    loss: float  # of the last update
+    # What a network says of the update after its last step; NaN where there was none.
+    loss: float = math.nan
+    explore: float = math.nan  # probability of a random action
+    grad_norm: float = math.nan  # before `max_grad_norm`, in the units that are learned in
+    estimate: float = math.nan  # mean return that the network expects of the batch's actions
+    spread: float = math.nan  # standard deviation of these returns about their means
+    dominance: float = math.nan  # share of the batch's bootstrap actions that it chose
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,7 @@ class RunLog:
         self._tables = {
             name: GrowingTable(self.directory, name, columns) for name, columns in TABLES.items()
         }
+        self._pace = (0, 0, 0.0)  # last step, steps and seconds since the last row of `speed`
 
     def begin(self, step: int, ends: Mapping[str, End] | None, columns: Sequence[str]) -> None:
         """Go on with the log of a run that has done `step` steps.
@@ -86,8 +96,23 @@ class RunLog:
         self._tables["episodes"].add([tuple(episode) if row is None else row])
         for name, value in (("return", episode.total), ("length", episode.length)):
             self._scalar(f"episode/{name}", float(value), episode.step)
-        if np.isfinite(episode.loss):  # a table has none
-            self._scalar("train/loss", episode.loss, episode.step)
+        for name in Finished._fields[4:]:
+            if math.isfinite(value := getattr(episode, name)):  # a table has none
+                self._scalar(f"train/{name}", value, episode.step)
+
+    def speed(self, step: int, moved: int, seconds: float) -> None:
+        """So many steps, up to `step`, took so long to train; a row every second or so."""
+        self._pace = (step, self._pace[1] + moved, self._pace[2] + seconds)
+        if self._pace[2] >= SPEED_EVERY:
+            self._write_speed()
+
+    def _write_speed(self) -> None:
+        step, moved, seconds = self._pace
+        if moved and seconds > 0:
+            rate = float(f"{moved / seconds:.4g}")
+            self._tables["speed"].add([(step, rate)])
+            self._scalar("train/steps_per_second", rate, step)
+        self._pace = (step, 0, 0.0)
 
     def evaluation(self, step: int, returns: np.ndarray) -> None:
         self._tables["evaluations"].add((step, i, float(r)) for i, r in enumerate(returns))
@@ -109,11 +134,14 @@ class RunLog:
 
     def close(self) -> None:
         """Make a Parquet file of each table, if polars is installed."""
-        for table in self._tables.values():
-            table.close()
-        for hook in self.hooks:
-            hook.close()
-        self._lock = None
+        try:
+            self._write_speed()
+        finally:  # a full disk must not keep the rest open
+            for table in self._tables.values():
+                table.close()
+            for hook in self.hooks:
+                hook.close()
+            self._lock = None
 
     def __enter__(self) -> RunLog:
         return self

@@ -40,9 +40,11 @@ class Pace:
         self._began = time.monotonic()
         return self._steps
 
-    def end(self, moved: int) -> None:
-        rate = moved / (time.monotonic() - self._began + 1e-9)
-        self._steps = max(1, min(self._most, int(rate * LONGEST)))
+    def end(self, moved: int) -> float:
+        """After so many steps; the seconds they took."""
+        spent = time.monotonic() - self._began
+        self._steps = max(1, min(self._most, int(moved / (spent + 1e-9) * LONGEST)))
+        return spent
 
 
 class Session:

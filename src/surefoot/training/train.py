@@ -5,6 +5,7 @@
     RUN/episodes.csv            step, episode, return, length, ...
     RUN/evaluations.csv         step, episode, return: the evaluation policy, without exploration
     RUN/distributions.csv       step, state, action, particle, value: the watched observations
+    RUN/speed.csv               step, steps_per_second: of the training alone
     RUN/agent.safetensors       at the end; `surefoot.load` reads it
 
 A run that was cut off, by Ctrl-C, SIGTERM or a crash, goes on when it is started again, and ends

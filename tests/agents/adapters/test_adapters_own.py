@@ -63,7 +63,7 @@ def test_tabular_actions_are_the_agent_s_own(tabular):
 
 
 def test_states_of_several_parts():
-    agent = sf.TabularAgent("Blackjack-v1", seed=0, **TABLE).learn(50)
+    agent = sf.TabularAgent("Blackjack-v1", seed=0, initial_std=1.0, **TABLE)
     actor = sf.adapters.act(agent)
     hand = (14, 10, 0)
     assert actor.predict(hand, deterministic=True)[0] == actor.decide(hand).action

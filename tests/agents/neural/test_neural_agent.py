@@ -51,9 +51,13 @@ def test_a_compiled_stretch_is_its_steps_one_by_one():
     one = jax.jit(
         lambda inner, key: compiled_step(agent.config, agent.spec, agent.pure, True, key, inner)
     )
+    said, ended = [], []
     for _ in range(29):  # until the target is renewed again
-        inner, _ = one(inner, state.key)
-    agent.learn(29)
+        inner, row = one(inner, state.key)
+        said += [np.asarray(row)[2:-1]] if row[1] else []
+    agent.learn(29, lambda _, episode: ended.append(episode))
+    assert ended
+    np.testing.assert_allclose([e[4:] for e in ended], said, rtol=1e-4, atol=1e-5)
     for a, b in zip(agent.params, inner.carry.params, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(agent.state.env.x, inner.env.x, rtol=1e-4)
@@ -135,7 +139,12 @@ def test_logs_callbacks_and_watched_states(tmp_path):
     last = distributions.filter(polars.col("step") == 150)["value"].to_numpy().reshape(2, 2, 4)
     np.testing.assert_allclose(last, agent.return_distribution(watch.obs), rtol=1e-6)
     assert scalars[-1] == "closed"
-    assert {"episode/return", "train/loss", "evaluation/return"} <= {s[0] for s in scalars[:-1]}
+    told = {s[0] for s in scalars[:-1]}
+    assert told >= {"episode/return", "evaluation/return", "train/steps_per_second"}
+    assert told >= {f"train/{name}" for name in NeuralAgent.episode_columns[4:]}
+    said = [(value, step) for name, value, step in scalars[:-1] if name == "train/grad_norm"]
+    assert said == [(e.grad_norm, e.step) for e in episodes if np.isfinite(e.grad_norm)]
+    assert len(said) == (~rows["grad_norm"].is_nan()).sum() < len(rows)  # numbers all the same
 
 
 def test_a_callback_stops_learning():

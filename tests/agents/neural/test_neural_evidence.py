@@ -101,8 +101,9 @@ def test_targets_average_what_is_tied_and_take_the_surest():
     # at two degrees of freedom). Row 1: gaps 4, 4.01, 4.02, deviation 0.01: not within.
     z = jnp.asarray([[SURE, NOISY], [SURE, NOISY]])
     means = jnp.asarray([[[1, 1.2], [1, 1.0], [1, 1.1]], [[1, 5.0], [1, 5.01], [1, 5.02]]])
-    action, share = jax.jit(partial(surest_of_tied, SSD()))(z, means, jax.random.key(0))
+    action, dominance, share = jax.jit(partial(surest_of_tied, SSD()))(z, means, jax.random.key(0))
     assert action.tolist() == [0, 1]
+    assert dominance.tolist() == [True, False]  # the mean alone is enough in row 1
     assert share.tolist() == [[0.5, 0.5], [0.0, 1.0]]
 
 

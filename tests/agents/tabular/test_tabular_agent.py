@@ -7,6 +7,7 @@ from tiny import TABLE
 
 import surefoot.envs  # noqa: F401  (registers the environments)
 from surefoot.agents.tabular import TabularAgent
+from surefoot.agents.tabular.config import PAPER
 from surefoot.agents.tabular.loop import advance
 from surefoot.envs import CliffGrid, risky_cliff
 from surefoot.errors import InputError, RunError
@@ -15,21 +16,15 @@ from surefoot.policies import SSD, DecidedBy
 FORK = CliffGrid(4, 12).state(2, 0)
 
 
-@pytest.fixture(scope="module")
-def trained() -> TabularAgent:
-    agent = TabularAgent(
-        "surefoot/RiskyCliff-v0", behaviour=SSD(tolerance=5e-4), evaluation=SSD(tolerance=5e-4),
-        initial_std=1.0, seed=1,
-    )  # fmt: skip
-    return agent.learn(6_000)
-
-
 @pytest.mark.slow
-def test_the_learned_agent_takes_the_sure_path(trained):
-    action = trained.predict(FORK)
+def test_the_paper_s_agent_takes_the_sure_path():
+    rule = {"behaviour": SSD(5e-4), "evaluation": SSD(5e-4)}
+    agent = TabularAgent("surefoot/RiskyCliff-v0", initial_std=1.0, seed=1, **PAPER | rule)
+    agent.learn(6_000)
+    action = agent.predict(FORK)
     assert isinstance(action, int)
-    assert trained.action_names[action] == "up"
-    found = trained.explain(FORK)
+    assert agent.action_names[action] == "up"
+    found = agent.explain(FORK)
     assert found.decided_by is DecidedBy.DOMINANCE
     assert found.tied[:2].all()
     assert found.dominates[0, 1]

@@ -24,7 +24,7 @@ CONFIGS = {
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("mixture", marks=pytest.mark.optimised),  # the headline's
+        pytest.param("mixture", marks=pytest.mark.slow),  # tests/paper has the headline's
         pytest.param("on-policy", marks=pytest.mark.optimised),
         pytest.param("qr", marks=pytest.mark.slow),
         pytest.param("sinkhorn", marks=pytest.mark.slow),

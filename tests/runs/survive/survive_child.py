@@ -69,9 +69,9 @@ def train(name: str, folder: Path) -> None:
 
 
 def own_files(run: Path) -> dict[str, bytes]:
-    """What two equal runs have in common: all but checkpoints and provenance."""
-    files = (p for p in sorted(run.iterdir()) if p.is_file() and p.name != "provenance.json")
-    return {p.name: p.read_bytes() for p in files}
+    """What two equal runs have in common: all but checkpoints, provenance and speed."""
+    files = (p for p in sorted(run.iterdir()) if p.is_file())
+    return {p.name: p.read_bytes() for p in files if p.stem not in ("provenance", "speed")}
 
 
 def deadly(call: str, which: str) -> None:

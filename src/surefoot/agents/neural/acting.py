@@ -55,12 +55,12 @@ def estimates(config: NeuralConfig, rows: Heads, word: jax.Array) -> jax.Array:
     return members(z, jax.lax.dynamic_slice_in_dim(rows.means, one, 1, axis=1))[:, 0]
 
 
-def pick(policy: Policy, z: jax.Array, key: jax.Array, masks: Any = None) -> jax.Array:
-    """The policy's action for each row of `estimates`; one key serves the ties of a batch."""
+def pick(policy: Policy, z: jax.Array, key: jax.Array, masks: Any = None) -> Decision:
+    """The policy's decision for each row of `estimates`; one key serves the ties of a batch."""
     blind = isinstance(policy, Greedy)  # a mean does not mind the order
 
-    def decide(z: jax.Array, mask: Any) -> jax.Array:
-        return policy(z, key, mask, assume_sorted=blind)
+    def decide(z: jax.Array, mask: Any) -> Decision:
+        return policy.decide(z, key, mask, assume_sorted=blind)
 
     return jax.vmap(decide)(z, masks)
 
@@ -89,7 +89,7 @@ def act(
     stretch = steps // max(config.member_steps, 1)
     z = estimates(config, heads(config, spec, params, obs[None]), mixed(key[0] ^ mixed(stretch)))
     masks = None if mask is None else mask[None]
-    chosen = pick(config.behaviour, z, as_key(bits[:2]), masks)[0]
+    chosen = pick(config.behaviour, z, as_key(bits[:2]), masks).action[0]
     strays = unit(bits[2]) < explore_rate(config, steps)
     return jnp.where(strays, any_legal(spec, bits[3], mask), chosen)
 

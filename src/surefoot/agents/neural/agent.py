@@ -75,7 +75,7 @@ class NeuralAgent(Agent):
 
     kind = "neural"
     config_type = NeuralConfig
-    episode_columns = ("step", "episode", "return", "length", "loss")
+    episode_columns = ("step", "episode", "return", *Finished._fields[3:])
 
     def __init__(
         self,
@@ -175,7 +175,9 @@ class NeuralAgent(Agent):
         return [e._replace(step=e.step + self._before_loading) for e in episodes]
 
     def _episode_row(self, episode: Finished) -> tuple[Any, ...]:
-        return tuple(episode)
+        # As short as they are exact, and none as polars and pandas know it for a number.
+        said = ("NaN" if np.isnan(value) else np.float32(value) for value in episode[4:])
+        return (*episode[:4], *said)
 
     # --- acting --------------------------------------------------------------------------
 

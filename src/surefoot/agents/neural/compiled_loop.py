@@ -42,7 +42,7 @@ class Inner(NamedTuple):
     networks: Networks
     env: EnvState
     action: jax.Array
-    record: jax.Array  # [STRETCH, 2 n + 2]: n rewards, n times over, loss, finite
+    record: jax.Array  # [STRETCH, 2 n + 7]: n rewards, n times over, what is logged, finite
 
 
 class CompiledNetwork:
@@ -97,7 +97,7 @@ class CompiledNetwork:
     def enter(self) -> Inner:
         """Where the run is, as the compiled loop carries it."""
         n = self.config.n_envs
-        state, record = self.state, jnp.zeros((STRETCH, 2 * n + 2), jnp.float32)
+        state, record = self.state, jnp.zeros((STRETCH, 2 * n - LOSS), jnp.float32)
         if state.begun:
             env_state, action = EnvState(*state.env), jnp.asarray(state.action, jnp.int32)
         else:
@@ -177,7 +177,7 @@ def compiled_stretch(config: NeuralConfig, spec: Spec, env: PureEnv, learn: bool
 
 def _episodes(record: np.ndarray, episode: Underway, done: int) -> tuple[list[Finished], Underway]:
     """The episodes that ended within a stretch, and those that are under way after it."""
-    n = (record.shape[1] - 2) // 2
+    n = (record.shape[1] + LOSS) // 2
     totals, lengths, numbers = (np.array(part, ndmin=1) for part in episode)
     ended = []
     for lane in range(n):
@@ -185,14 +185,14 @@ def _episodes(record: np.ndarray, episode: Underway, done: int) -> tuple[list[Fi
         for i in map(int, np.flatnonzero(record[:, n + lane])):
             part = record[start : i + 1, lane]
             total, length = totals[lane] + float(part.sum()), lengths[lane] + len(part)
-            ended.append((done + i * n + lane + 1, total, length, record[i, LOSS]))
+            ended.append((done + i * n + lane + 1, total, length, *record[i, LOSS:FINITE]))
             totals[lane], lengths[lane], start = 0.0, 0, i + 1
         rest = record[start:, lane]
         totals[lane], lengths[lane] = totals[lane] + float(rest.sum()), lengths[lane] + len(rest)
     first = int(numbers.sum())
     finished = [
-        Finished(at, first + k, float(total), int(length), float(loss))
-        for k, (at, total, length, loss) in enumerate(sorted(ended))
+        Finished(at, first + k, float(total), int(length), *map(float, said))
+        for k, (at, total, length, *said) in enumerate(sorted(ended))
     ]
     for at, *_ in ended:
         numbers[(at - done - 1) % n] += 1

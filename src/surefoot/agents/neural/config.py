@@ -190,6 +190,11 @@ class NeuralConfig:
         return self.updates * max(1, self.n_envs // self.update_every)
 
     @property
+    def shaping(self) -> float:
+        """Share of the network's outputs that are particles: these shape its layers."""
+        return self.particles / (self.particles + self.ensemble)
+
+    @property
     def blind(self) -> bool:
         """Whether the loss cannot learn dispersion from one sampled transition at a time."""
         bellman = self.loss in NAMED_LOSSES and self.proximal[0] == "bellman"

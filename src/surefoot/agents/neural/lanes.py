@@ -15,7 +15,7 @@ from surefoot.agents.neural.config import NeuralConfig
 from surefoot.agents.neural.loop import LARGEST, RunState, Underway, between, loss_text
 from surefoot.agents.neural.replay import TRUNCATED, VOID, pack, with_masks
 from surefoot.agents.neural.spaces import Spec
-from surefoot.agents.neural.step import AVERAGED_EVERY, Seen, compiled, passed
+from surefoot.agents.neural.step import AVERAGED_EVERY, FINITE, LOSS, Seen, compiled, passed
 from surefoot.envs.faults import Fault, fault_from
 from surefoot.envs.lanes import VOID as NO_STEP
 from surefoot.envs.lanes import Lanes, Shown, VectorLanes
@@ -55,11 +55,12 @@ class SteppedLanes:
             learns = done >= config.learning_starts and (done + n) % config.update_every == 0
             call = self.calls.step if learns else self.calls.warm
             carry, record = call(carry, networks.target, state.key, seen)
-            *chosen, loss, finite = record.tolist()  # the one wait
+            row = record.tolist()  # the one wait
+            chosen, said, finite = row[:n], row[LOSS:FINITE], row[FINITE]
             done += n
             if any(passed(config, done, every) for every in (config.target_period, AVERAGED_EVERY)):
                 networks, carry = between(config, self.spec, done, networks, carry)
-            ended, episode = self._note(shown, done, loss)
+            ended, episode = self._note(shown, done, said)
             self.state = state._replace(
                 carry=carry,
                 networks=networks,
@@ -68,7 +69,7 @@ class SteppedLanes:
                 episode=episode,
             )
             if not finite:
-                raise Fault(loss_text(loss), lasting=True, step=done, ended=ended)
+                raise Fault(loss_text(said[0]), lasting=True, step=done, ended=ended)
             if ended:
                 return ended
         return []
@@ -92,7 +93,7 @@ class SteppedLanes:
             masks = np.stack([[pack(mask) for mask in rows] for rows in shown.masks])
         return Seen(both, outcome.astype(np.float32), masks)
 
-    def _note(self, shown: Shown, done: int, loss: float) -> tuple[list[Finished], Underway]:
+    def _note(self, shown: Shown, done: int, said: list[float]) -> tuple[list[Finished], Underway]:
         """Count the step in every lane's episode; those that have ended."""
         totals, lengths, numbers = (np.array(part) for part in self.state.episode)
         steps = shown.cut != NO_STEP
@@ -103,7 +104,7 @@ class SteppedLanes:
             if steps[lane] and (shown.terminated[lane] or shown.cut[lane]):
                 at, number = done - n + lane + 1, int(numbers.sum())
                 total, length = float(totals[lane]), int(lengths[lane])
-                ended.append(Finished(at, number, total, length, loss))
+                ended.append(Finished(at, number, total, length, *said))
                 totals[lane], lengths[lane], numbers[lane] = 0.0, 0, numbers[lane] + 1
                 self.history[lane].clear()
         return ended, Underway(totals, lengths, numbers)
@@ -160,7 +161,7 @@ class SteppedLanes:
                 row[2] = row[2] if row[2] >= VOID else TRUNCATED
                 at = done - n + int(lane) + 1
                 number, total = int(numbers.sum()) + len(ended), float(totals[lane])
-                ended.append(Finished(at, number, total, int(lengths[lane]), 0.0))
+                ended.append(Finished(at, number, total, int(lengths[lane])))
             carry = carry._replace(replay=carry.replay._replace(outcome=jnp.array(outcome)))
         following = Underway(np.zeros(n), np.zeros(n, np.int64), numbers + 1)
         self.history = [[] for _ in self.history]

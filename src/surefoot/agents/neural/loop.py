@@ -181,16 +181,16 @@ class SteppedNetwork:
                 call = calls.step if learns else calls.warm
                 carry, record = call(carry, networks.target, key, Seen(both, outcome, legal))
                 # The one wait: everything the step computed is there when its action is.
-                chosen, loss, finite = record.tolist()
+                chosen, *said, finite = record.tolist()
                 done += 1
                 total, length, obs, action = total + float(reward), length + 1, both[2], int(chosen)
                 if done % config.target_period == 0 or done % AVERAGED_EVERY == 0:
                     networks, carry = between(config, spec, done, networks, carry)
                 if over:
-                    ended = Finished(done, number, total, length, loss)
+                    ended = Finished(done, number, total, length, *said)
                     total, length, number = 0.0, 0, number + 1
                 if not finite:
-                    raise Fault(loss_text(loss), lasting=True, step=done)
+                    raise Fault(loss_text(said[0]), lasting=True, step=done)
                 if over:
                     return [ended]
             return []
@@ -240,7 +240,7 @@ class SteppedNetwork:
             outcome[(done - 1) % carry.replay.capacity, 2] = TRUNCATED
             carry = carry._replace(replay=carry.replay._replace(outcome=jnp.array(outcome)))
             total, length, number = (part.item() for part in episode)
-            ended = [Finished(done, number, total, length, 0.0)]
+            ended = [Finished(done, number, total, length)]
         following = Underway(np.float64(0), np.int64(0), np.int64(int(episode.number) + 1))
         self.state = state._replace(carry=carry, begun=np.bool_(False), episode=following)
         return ended

@@ -40,12 +40,18 @@ def adam(
     clip = optax.clip_by_global_norm(max_grad_norm)
 
     def update(grads: Any, state: Any, _: Any = None) -> tuple[Any, Any]:
-        *hidden, last = grads
-        own = round(last.shape[-1] * shaping)
-        (*hidden, first), state = clip.update((*hidden, last[..., :own]), state)
-        return (*hidden, jnp.concatenate([first, last[..., own:]], axis=-1)), state
+        clipped, rest = split(grads, shaping)
+        (*hidden, first), state = clip.update(clipped, state)
+        return (*hidden, jnp.concatenate([first, rest], axis=-1)), state
 
     return optax.chain(optax.GradientTransformation(clip.init, update), steps)
+
+
+def split(grads: Any, shaping: float) -> tuple[Any, jax.Array]:
+    """The gradient of the particles, whose norm is clipped, and that of the ensemble's means."""
+    *hidden, last = grads
+    own = round(last.shape[-1] * shaping)
+    return (*hidden, last[..., :own]), last[..., own:]
 
 
 def _init(params: Any) -> optax.ScaleByAdamState:

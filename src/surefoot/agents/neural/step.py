@@ -24,6 +24,7 @@ from surefoot.agents.neural.acting import (
     begin,
     behave,
     decide,
+    explore_rate,
     heads,
     pick,
     random_words,
@@ -32,7 +33,7 @@ from surefoot.agents.neural.config import NeuralConfig
 from surefoot.agents.neural.ensemble import resample, surest_of_tied
 from surefoot.agents.neural.losses import Loss, loss_of
 from surefoot.agents.neural.network import Params, init_network, observed
-from surefoot.agents.neural.optimizer import adam
+from surefoot.agents.neural.optimizer import adam, split
 from surefoot.agents.neural.replay import (
     Replay,
     Sample,
@@ -43,6 +44,7 @@ from surefoot.agents.neural.replay import (
 )
 from surefoot.agents.neural.spaces import Spec
 from surefoot.agents.scale import Scale, begun, initial_scale, observe, renewed, shown
+from surefoot.policies import DecidedBy
 
 
 class Carry(NamedTuple):
@@ -66,8 +68,9 @@ class Seen(NamedTuple):
     masks: Any = ()  # [2, W] where there are masks: of obs_t and of what to act on next, packed
 
 
-# Places in `record`, the one array that is read back after each step: the actions come first.
-LOSS, FINITE = -2, -1
+# Places in `record`, the one array that is read back after each step: the actions come first, then
+# what the log says of a step that ended an episode (`Finished`, from its loss on).
+LOSS, FINITE = -7, -1
 
 
 def init_carry(config: NeuralConfig, spec: Spec, key: jax.Array, own: Any = None) -> Carry:
@@ -88,8 +91,7 @@ def optimizer(config: NeuralConfig) -> Any:
     if config.learning_rate_end is not None:
         updates = config.learning_rate_steps * config.updates // config.update_every
         rate = optax.linear_schedule(rate, config.learning_rate_end, max(updates, 1))
-    shaping = config.particles / (config.particles + config.ensemble)
-    return adam(rate, config.adam_eps, config.max_grad_norm, shaping)
+    return adam(rate, config.adam_eps, config.max_grad_norm, config.shaping)
 
 
 class Targets(NamedTuple):
@@ -98,6 +100,7 @@ class Targets(NamedTuple):
     outputs: jax.Array  # [B, W] at the bootstrap actions
     anchor: jax.Array  # [B, W] at the transitions' own start and action
     means: jax.Array  # [B, E] of the bootstrap actions: those worth the same are averaged
+    dominance: jax.Array  # [B] bool: whether it chose the bootstrap actions
 
 
 def targets(
@@ -124,12 +127,14 @@ def targets(
     z = loss_of(config).particles(chooser.outputs)
     masks = legal(batch.masks_t, spec.num_actions)
     if config.target.needs_evidence:
-        action_t, share = surest_of_tied(config.target, z, chooser.means, key, masks)
+        action_t, dominance, share = surest_of_tied(config.target, z, chooser.means, key, masks)
     else:
-        action_t = pick(config.target, z, key, masks)
+        action_t, decided_by, *_ = pick(config.target, z, key, masks)
+        dominance = decided_by == DecidedBy.DOMINANCE
         share = (action_t[:, None] == jnp.arange(spec.num_actions)).astype(jnp.float32)
     means = jnp.sum(rows.means * share[:, None, :], axis=-1)
-    return jax.lax.stop_gradient(Targets(at_action(rows.outputs, action_t), anchor, means))
+    outputs = at_action(rows.outputs, action_t)
+    return jax.lax.stop_gradient(Targets(outputs, anchor, means, dominance))
 
 
 def at_action(rows: jax.Array, actions: jax.Array) -> jax.Array:
@@ -140,19 +145,20 @@ def at_action(rows: jax.Array, actions: jax.Array) -> jax.Array:
 
 def batch_loss(
     config: NeuralConfig, spec: Spec, params: Params, batch: Sample, aims: Targets
-) -> tuple[jax.Array, jax.Array]:
-    """What is minimised, and of it the loss of the particles."""
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    """What is minimised; of it the loss of the particles, and these `[B, N]`."""
     loss: Loss = loss_of(config)
     rows = heads(config, spec, params, batch.obs_tm1)
     predicted = at_action(rows.outputs, batch.action_tm1)
     each = loss.values(predicted, aims.anchor, batch.reward_t, batch.discount_t, aims.outputs)
     value = jnp.mean(each)
+    learned = value, loss.particles(predicted)
     if config.ensemble == 0:
-        return value, value
+        return value, learned
     means = at_action(jnp.swapaxes(rows.means, 1, 2), batch.action_tm1)  # [B, E]
     aim = batch.reward_t[:, None] + batch.discount_t[:, None] * aims.means
     weight = resample(batch.number, config.ensemble)
-    return value + 0.5 * jnp.mean(jnp.sum(weight * (means - aim) ** 2, axis=1)), value
+    return value + 0.5 * jnp.mean(jnp.sum(weight * (means - aim) ** 2, axis=1)), learned
 
 
 def update(
@@ -163,13 +169,24 @@ def update(
     target_params: Params,
     batch: Sample,
     key: jax.Array,
+    logged: Any = False,
 ) -> tuple[Params, Any, jax.Array]:
-    """One step of Adam on a batch."""
+    """One step of Adam on a batch; of it the loss and, where it is to be `logged`, the norm of the
+    gradient, mean and spread of the estimates, and the share of the bootstrap actions that
+    dominance chose."""
     aims = targets(config, spec, params, target_params, batch, key)
     descend = jax.value_and_grad(partial(batch_loss, config, spec), has_aux=True)
-    (_, value), slope = descend(params, batch, aims)
+    (_, (value, z)), slope = descend(params, batch, aims)
+
+    def measured() -> jax.Array:
+        norm = optax.tree.norm(split(slope, config.shaping)[0])
+        chosen = jnp.mean(aims.dominance, where=batch.discount_t > 0)  # no action follows an end
+        return jnp.stack([norm, jnp.mean(z), jnp.mean(jnp.std(z, axis=-1)), chosen])
+
+    # A branch: few steps end an episode, and the norm of a large gradient takes a while.
+    more = jax.lax.cond(logged, measured, lambda: jnp.full(4, jnp.nan))
     changes, opt_state = optimizer(config).update(slope, opt_state, params)
-    return optax.apply_updates(params, changes), opt_state, value
+    return optax.apply_updates(params, changes), opt_state, jnp.concatenate([value[None], more])
 
 
 def step(
@@ -205,28 +222,32 @@ def step(
     words = random_words(key, carry.steps, 4 * n + each * rounds if learn else 4 * n)
     shown_obs = obs_t[None] if n == 1 else obs_t
     learner = (known(config, spec, carry.params, shown_obs), carry.opt_state)
+    over = jnp.any((terminated > 0) | (truncated > 0))
 
     def improve(learner: tuple[Params, Any], own: jax.Array) -> tuple[tuple[Params, Any], Any]:
         batch = sample(
             replay, steps, own[2:], config.n_step, config.gamma, lanes=n, voids=spec.voids
         )
         batch = batch._replace(reward_t=batch.reward_t / unit)
-        *new, value = update(config, spec, *learner, target_params, batch, as_key(own[:2]))
-        return (new[0], new[1]), value
+        *new, said = update(config, spec, *learner, target_params, batch, as_key(own[:2]), over)
+        return (new[0], new[1]), said
 
-    value = jnp.zeros(())
+    said = jnp.full(5, jnp.nan)  # of no update
     if learn and rounds == 1:
-        learner, value = improve(learner, words[4 * n :])
+        learner, said = improve(learner, words[4 * n :])
     elif learn:  # a loop, so that compiling does not take `rounds` times as long
-        learner, values = jax.lax.scan(improve, learner, words[4 * n :].reshape(-1, each))
-        value = values[-1]
+        learner, all_said = jax.lax.scan(improve, learner, words[4 * n :].reshape(-1, each))
+        said = all_said[-1]
     params, opt_state = learner
     mask = legal(mask_next, spec.num_actions)
     action = act_all(config, spec, params, obs_next, words[: 4 * n], steps, key, mask)
-    finite = jnp.all(jnp.isfinite(reward_t)) & jnp.all(jnp.isfinite(obs_t)) & jnp.isfinite(value)
-    value = value * unit ** loss_of(config).degree
-    last = jnp.stack([value, finite.astype(jnp.float32)])
-    record = jnp.concatenate([action.astype(jnp.float32).reshape(n), last])
+    loss, norm, mean, spread, dominance = said
+    finite = jnp.all(jnp.isfinite(reward_t)) & jnp.all(jnp.isfinite(obs_t))
+    finite = finite & jnp.isfinite(loss) if learn else finite
+    loss = loss * unit ** loss_of(config).degree
+    explore = explore_rate(config, steps)
+    last = [loss, explore, norm, mean * unit, spread * unit, dominance, finite.astype(jnp.float32)]
+    record = jnp.concatenate([action.astype(jnp.float32).reshape(n), jnp.stack(last)])
     return Carry(params, opt_state, replay, steps, scale), record
 
 

@@ -151,12 +151,11 @@ class TabularAgent(Agent):
         out = []
         for i, (step, counts) in enumerate(ended, first):
             self._episodes[i] = counts
-            out.append(Finished(step, i, float(counts[0]), int(counts[1]), float("nan")))
+            out.append(Finished(step, i, float(counts[0]), int(counts[1])))
         return out
 
     def _episode_row(self, episode: Finished) -> tuple[Any, ...]:
-        step, number, total, length, _ = episode
-        return step, number, total, length, *map(int, self._episodes[number, 2:])
+        return *episode[:4], *map(int, self._episodes[episode.episode, 2:])
 
     # --- acting --------------------------------------------------------------------------
 
