@@ -59,7 +59,7 @@ def test_nested_observations_are_flattened_by_gymnasium():
     # A batch as a list, or as vector environments have it.
     together = {"at": (np.float32([[[0.5]]] * 3), np.array([1] * 3)), "lamp": np.int8([[1]] * 3)}
     for batch in ([obs] * 3, together):
-        np.testing.assert_allclose(agent.return_distribution(batch), [z] * 3, rtol=1e-5)
+        np.testing.assert_allclose(agent.return_distribution(batch), [z] * 3, rtol=1e-5, atol=1e-7)
     assert agent.evaluate(2).shape == (2,)
     with pytest.raises(InputError, match="obs does not fit Dict"):
         agent.predict({"lamp": np.int8([1])})

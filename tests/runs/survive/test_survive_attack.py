@@ -456,6 +456,15 @@ def interrupt_soon(seen: Path) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
+@pytest.fixture
+def listening():
+    """SIGINT is heard, though a job in the background of a shell ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("listening")
 def test_a_stopped_sweep_says_how_to_go_on(tmp_path):
     base = {"env": CLIFF, "steps": 40, "memory": 4, "particles": 4, "horizon": 40}
     sweep = Sweep(base, {"gamma": [0.9, 1.0]}, tuple(range(40)))
