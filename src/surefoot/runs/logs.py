@@ -125,6 +125,7 @@ class RunLog:
 
     def ends(self) -> dict[str, End]:
         """Where each table ends: a checkpoint's place in the logs."""
+        self._write_speed()  # of the steps before it, and of none after
         return {name: table.end for name, table in self._tables.items() if table.end.size}
 
     def sync(self) -> None:
