@@ -116,7 +116,11 @@ class GrowingTable:
         except ImportError:  # the CSV file is there all the same
             return
         # Of bytes, and never of a path: polars takes [ and * in a path for a pattern.
-        frame = polars.read_csv(io.BytesIO(data), infer_schema_length=None)
+        try:
+            frame = polars.read_csv(io.BytesIO(data), infer_schema_length=None)
+        except polars.exceptions.PolarsError as error:  # somebody wrote into it
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{self.path}: is not the table it was: {reason}") from None
         atomic_write(self._derived, encode(frame, self._name))
 
     @property
