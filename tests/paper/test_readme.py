@@ -67,8 +67,12 @@ def test_the_ten_lines_take_the_sure_path(seed, capsys):
     exec(compile(CODE.replace("seed=1", f"seed={seed}"), "README.md", "exec"), names)
     assert capsys.readouterr().out.startswith("True False\naction up: ")
     explanation = names["agent"].explain(24)
-    assert explanation.decided_by is DecidedBy.DOMINANCE
-    # The two paths tie for the best mean; that the sure one is taken is dominance's doing.
-    assert {explanation.names[a] for a in explanation.tied.nonzero()[0]} >= {"up", "right"}
     up, right = explanation.names.index("up"), explanation.names.index("right")
+    if seed == 4:  # its path along the cliff leaves it at once: worth a third of a step less
+        assert explanation.decided_by is DecidedBy.SCORE
+        assert abs(explanation.gap[right] - 1 / 3) < 0.01
+        return
+    # The two paths tie for the best mean; that the sure one is taken is dominance's doing.
+    assert explanation.decided_by is DecidedBy.DOMINANCE
+    assert explanation.tied[[up, right]].all()
     assert explanation.z[up].std() < explanation.z[right].std()
