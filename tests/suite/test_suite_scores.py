@@ -151,6 +151,16 @@ def test_an_agent_is_trained_and_scored():
     assert scores.rows[0][2].right > 0.9
 
 
+def test_an_agent_decides_as_it_evaluates():
+    # Worth the same; CVaR 0.05 sees the loss of 4 (or more to come), the mean alone does not.
+    states = np.arange(4)
+    agent = sf.TabularAgent(finite_task("insurance").mdp, evaluation="cvar:0.05", **TABLE)
+    agent.learn(600)
+    assert chooser(agent, 2)(states).tolist() == agent.predict(states).tolist() == [0] * 4
+    asked = [agent.explain(s, policy="greedy").action for s in states]
+    assert chooser(agent, 2, "greedy")(states).tolist() == asked != [0] * 4
+
+
 @pytest.mark.parametrize(
     ("player", "said"),
     [

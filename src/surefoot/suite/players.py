@@ -13,20 +13,22 @@ import numpy as np
 
 from surefoot.agents.adapters import Actor, act
 from surefoot.agents.base import Agent
+from surefoot.core.evidence import Known
 from surefoot.errors import InputError
 from surefoot.policies import policy_named
 
 Choose = Callable[[np.ndarray], np.ndarray]
 
 
-def chooser(player: Any, actions: int, policy: str = "ssd") -> Choose:
+def chooser(player: Any, actions: int, policy: str | None = None) -> Choose:
     """From observations `[B, ...]` to actions `[B]` of 0..actions-1.
 
-    What predicts return distributions is decided by `policy`: surefoot's own agents, callables and
-    adapters. What has SB3's `predict` (an `Actor` among them) decides for itself.
+    `policy` decides on the return distributions of callables (`ssd` by default) and of surefoot's
+    agents (by default as they evaluate). What has SB3's `predict` (an `Actor` among them) decides
+    for itself.
     """
     if isinstance(player, Agent):
-        player = act(player, policy)
+        player = act(player, policy or player.config.evaluation)
     if isinstance(player, Actor):
         actor = player
         return lambda obs: _actions(actor.decide(obs).action, len(obs), actions, "the player")
@@ -39,7 +41,7 @@ def chooser(player: Any, actions: int, policy: str = "ssd") -> Choose:
             f"player is a {type(player).__name__}: pass an agent, a model with predict, or a "
             "callable from observations [B, ...] to actions [B] or to particles [B, A, N]"
         )
-    return lambda obs: _called(player, obs, actions, policy)
+    return lambda obs: _called(player, obs, actions, policy or "ssd")
 
 
 def _called(player: Any, obs: np.ndarray, actions: int, policy: str) -> np.ndarray:
@@ -58,7 +60,8 @@ def _called(player: Any, obs: np.ndarray, actions: int, policy: str) -> np.ndarr
         raise InputError(
             f"the player returned particles of {z.shape[-2]} actions: the task has {actions}"
         )
-    actor = Actor(lambda _: z if n is None else (z, np.asarray(n)), policy_named(policy))
+    known = n if isinstance(n, Known) else np.asarray(n)
+    actor = Actor(lambda _: z if n is None else (z, known), policy_named(policy))
     return _actions(actor.decide(obs).action, len(obs), actions, "the player")
 
 

@@ -47,7 +47,7 @@ def run(
     train: Callable[[gym.Env[Any, Any], int], Any] | None = None,
     tasks: Sequence[str] = tuple(FINITE_TASKS),
     questions: Sequence[str] = QUESTIONS,
-    policy: str = "ssd",
+    policy: str | None = None,
     episodes: int = 200,
     seed: int = 0,
     **knobs: Any,
@@ -58,7 +58,8 @@ def run(
     any callable from observations `[B, ...]` (of finite tasks: the numbers of states) to actions
     `[B]`, to particles `[B, A, N]`, an ensemble `[B, E, A, N]`, or particles with counts. It has to
     fit every task asked for; to train one for each, pass `train(env, seed)` instead, which returns
-    a player. `policy` decides where distributions are returned. `knobs` go to the tasks.
+    a player. `policy` decides where distributions are returned: by default `ssd`, and surefoot's
+    agents as they evaluate. `knobs` go to the tasks.
     Finite tasks are scored exactly, the others by `episodes` episodes.
     """
     if (player is None) == (train is None):
@@ -99,7 +100,7 @@ def _scored(
     env: gym.Env[Any, Any],
     name: str,
     task: RiskTask | None,
-    policy: str,
+    policy: str | None,
     episodes: int,
     seed: int,
 ) -> Score:
