@@ -79,17 +79,19 @@ class RunLog:
         the run was resumed from. What came after is forgotten, so that it is written once.
         """
         self._tables["episodes"].columns = tuple(columns)
-        found = any(table.path.exists() for table in self._tables.values())
+        same = {name: table for name, table in self._tables.items() if name != "speed"}
+        found = any(table.path.exists() for table in same.values())
         if ends is not None and found:  # else the run goes on in another directory
             for go in (GrowingTable.check, GrowingTable.rewind):  # none is cut before all fit
-                for name, table in self._tables.items():
+                for name, table in same.items():
                     go(table, ends.get(name, End()))
-        for table in self._tables.values():
+        for table in same.values():
             if table.last_step() > step:
                 raise InputError(
                     f"{table.path} goes on to step {table.last_step()}, this run has done {step}: "
                     "it is another run's; choose another directory"
                 )
+        self._tables["speed"].forget_after(step)  # no two runs are equally fast
 
     def episode(self, episode: Finished, row: tuple[Any, ...] | None = None) -> None:
         """A finished episode; `row` is its line where the table has other columns."""
@@ -126,7 +128,11 @@ class RunLog:
     def ends(self) -> dict[str, End]:
         """Where each table ends: a checkpoint's place in the logs."""
         self._write_speed()  # of the steps before it, and of none after
-        return {name: table.end for name, table in self._tables.items() if table.end.size}
+        return {
+            name: table.end
+            for name, table in self._tables.items()
+            if table.end.size and name != "speed"
+        }
 
     def sync(self) -> None:
         """See that a power cut after the checkpoint takes no line from before it."""

@@ -87,6 +87,17 @@ class GrowingTable:
         self._cut(self.check(end), end.size)
         self._end = end
 
+    def forget_after(self, step: int) -> None:
+        """Forget rows from the first on that lies after a step, or begins with none."""
+        data, kept = self._content()[: self.end.size], 0
+        for i, line in enumerate(data.splitlines(keepends=True)):
+            cell = line.partition(b",")[0]
+            if i and not (cell.isdigit() and len(cell) <= 18 and int(cell) <= step):
+                break
+            kept += len(line)
+        self._cut(data, kept)
+        self._end = End(kept, zlib.crc32(data[:kept]))
+
     def last_step(self) -> int:
         """The step of the last row; 0 where there is none."""
         rows = self._content()[: self.end.size].splitlines()[1:]
