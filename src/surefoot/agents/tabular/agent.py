@@ -318,7 +318,8 @@ class TabularAgent(Agent):
         # Before anything is allocated for it.
         if z.shape[-1:] != (config.particles,) or memory.shape[-1:] != (config.pooled,):
             raise InputError(f"{path}: its table does not fit its settings")
-        check_finite({f"{prefix}.z": z, f"{prefix}.memory.reward": memory}, path)
+        read = {f"{prefix}.{name}" for name in ("z", "memory.reward", "outcomes.reward")}
+        check_finite({name: arrays[name] for name in sorted(read & set(arrays))}, path)
         remake = None
         if not isinstance(env, TabularMDP):
             env, remake = cls._env_of(file, env)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from surefoot.agents.tabular.algorithm import Transition
 
 MOST = 16
+# Products stay out of fused multiply-adds, which would differ between a trial and a batch of them.
+as_it_is = jax.lax.optimization_barrier
 
 
 class Outcomes(NamedTuple):
@@ -93,7 +95,3 @@ def summed_up(outcomes: Outcomes, worth: jax.Array, error: jax.Array) -> tuple[j
 def _total(x: jax.Array) -> jax.Array:
     """The sum of `[M]`, always in the same order."""
     return pairwise_sum(as_it_is(x))
-
-
-# Products stay out of fused multiply-adds, which would differ between a trial and a batch of them.
-as_it_is = jax.lax.optimization_barrier
