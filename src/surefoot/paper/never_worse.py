@@ -136,7 +136,8 @@ def figures(results: NeverWorseResults) -> dict[str, Figure]:
         for agent, own in curves.items():
             own.draw(ax, style(agent), agent)
         TASKS[task].mark(ax, across=True)
-        label(ax, TASKS[task].env_id, "environment steps")
+        label(ax, TASKS[task].env_id, "thousands of environment steps")
+        ax.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1000:g}")
         legend(ax)
     label(np.ravel(axes)[0], y="return of ten episodes\n(dotted: solved)")
     return {"returns": figure}

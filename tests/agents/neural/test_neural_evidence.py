@@ -15,7 +15,7 @@ from tiny import NETWORK
 
 import surefoot as sf
 from surefoot.agents.neural import NeuralAgent, NeuralConfig
-from surefoot.agents.neural.acting import act
+from surefoot.agents.neural.acting import act, next_turn
 from surefoot.agents.neural.compiled_loop import CompiledNetwork
 from surefoot.agents.neural.ensemble import members, resample, surest_of_tied
 from surefoot.agents.neural.loop import acting, fresh_state
@@ -80,17 +80,46 @@ def test_one_member_after_another_gathers_the_data():
     key, obs = jax.random.key_data(jax.random.key(7)), jnp.ones(3)
 
     @partial(jax.jit, static_argnums=0)
-    def taken(config, steps, bits):
-        return jax.vmap(lambda s: act(config, SPEC, params, obs, bits, s, key))(steps)
+    def taken(config, steps, turns, bits):
+        return jax.vmap(lambda s, t: act(config, SPEC, params, obs, bits, s, t, key))(steps, turns)
 
     steps, bits = jnp.arange(20_000), jnp.arange(4, dtype=jnp.uint32)
-    actions = np.asarray(taken(config, steps, bits)).reshape(200, 100)
-    assert (actions == actions[:, :1]).all()  # for a hundred steps
+    actions = np.asarray(taken(config, steps, steps // 100 * 100, bits)).reshape(200, 100)
+    assert (actions == actions[:, :1]).all()  # the same member for a whole turn
     # Four of five members prefer action 1: 160 of 200 +- 5.7.
     assert 137 < actions[:, 0].sum() < 183
     # All of them together, on average 2 against 0.5, would take action 1 always.
     z = NeuralConfig(hidden=(8,), particles=4, ensemble=5, explore=0.0, member_steps=0)
-    assert np.asarray(taken(z, steps[200:1200], bits)).std() == 0
+    assert np.asarray(taken(z, steps[200:1200], steps[200:1200], bits)).std() == 0
+
+
+def test_another_member_takes_over_between_episodes_and_within_very_long_ones():
+    config, start = NeuralConfig(member_steps=10), jnp.int32(7)
+    following = partial(next_turn, config, start)
+    assert int(following(jnp.bool_(True), 16)) == 7  # nine steps: the member goes on
+    assert int(following(jnp.bool_(False), 50)) == 7  # the episode goes on
+    assert int(following(jnp.bool_(True), 17)) == 17
+    assert int(following(jnp.bool_(False), 106)) == 7
+    assert int(following(jnp.bool_(False), 107)) == 107  # a hundred steps
+    # Two lanes make two steps at a time: of each lane ten are twenty of the run.
+    lanes, over = NeuralConfig(member_steps=10, n_envs=2), jnp.asarray([False, True])
+    assert next_turn(lanes, jnp.zeros(2, jnp.int32), over, 18).tolist() == [0, 0]
+    assert next_turn(lanes, jnp.zeros(2, jnp.int32), over, 20).tolist() == [0, 20]
+    assert next_turn(lanes, jnp.zeros(2, jnp.int32), over, 200).tolist() == [200, 200]
+
+
+def test_a_run_changes_its_member_where_an_episode_ends():
+    turns, ends = [], []
+
+    def note(agent, episode):
+        turns.append(int(agent.state.carry.turn))
+        ends.append(episode.step)
+
+    NeuralAgent("CartPole-v1", seed=0, **NETWORK).learn(300, callback=note)
+    changes = sorted(set(turns) - {0})
+    assert len(changes) > 1
+    assert set(changes) < set(ends)
+    assert np.diff([0, *changes]).min() >= 100
 
 
 SURE, NOISY = [1.0] * 4, [-1.0, 0.5, 1.5, 3.0]

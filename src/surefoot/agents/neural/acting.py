@@ -22,6 +22,7 @@ from surefoot.agents.scale import Scale, shown
 from surefoot.core.sorting import network_sort
 from surefoot.policies import Decision, Explore, Greedy, Policy
 
+AT_MOST = 10  # times `member_steps` before another member takes over within an episode
 FIRST = 0x7FFFFFFF  # stands for the step number where the first action is drawn
 
 
@@ -81,13 +82,14 @@ def act(
     obs: jax.Array,
     bits: jax.Array,
     steps: Any,
+    turn: Any,
     key: jax.Array,
     mask: Any = None,
 ) -> jax.Array:
     """The behaviour policy's action at one observation, or a random one; takes 4 words, and the
-    run's key, which draws the member of the ensemble that decides for a while."""
-    stretch = steps // max(config.member_steps, 1)
-    z = estimates(config, heads(config, spec, params, obs[None]), mixed(key[0] ^ mixed(stretch)))
+    run's key, which draws the member of the ensemble that acts since step `turn`."""
+    word = mixed(key[0] ^ mixed(turn // max(config.member_steps, 1)))
+    z = estimates(config, heads(config, spec, params, obs[None]), word)
     masks = None if mask is None else mask[None]
     chosen = pick(config.behaviour, z, as_key(bits[:2]), masks).action[0]
     strays = unit(bits[2]) < explore_rate(config, steps)
@@ -101,17 +103,25 @@ def act_all(
     obs: jax.Array,
     words: jax.Array,
     steps: Any,
+    turn: Any,
     key: jax.Array,
     mask: Any,
 ) -> jax.Array:
     """`act`, in every lane if there are several, each with words and a member of its own."""
     if config.n_envs == 1:
-        return act(config, spec, params, obs, words, steps, key, mask)
+        return act(config, spec, params, obs, words, steps, turn, key, mask)
 
-    def one(lane: jax.Array, obs: jax.Array, words: jax.Array, mask: Any) -> jax.Array:
-        return act(config, spec, params, obs, words, steps, key ^ mixed(lane), mask)
+    def one(lane: jax.Array, obs: Any, words: Any, turn: Any, mask: Any) -> jax.Array:
+        return act(config, spec, params, obs, words, steps, turn, key ^ mixed(lane), mask)
 
-    return jax.vmap(one)(jnp.arange(config.n_envs), obs, words.reshape(-1, 4), mask)
+    return jax.vmap(one)(jnp.arange(config.n_envs), obs, words.reshape(-1, 4), turn, mask)
+
+
+def next_turn(config: NeuralConfig, turn: jax.Array, over: jax.Array, steps: Any) -> jax.Array:
+    """The step since which the member acts that decides next: another one takes over after
+    `member_steps` steps, where an episode ends, or within one that goes on for very long."""
+    done, enough = steps - turn, max(config.member_steps, 1) * config.n_envs
+    return jnp.where((over & (done >= enough)) | (done >= AT_MOST * enough), steps, turn)
 
 
 def any_legal(spec: Spec, word: jax.Array, mask: Any) -> jax.Array:
@@ -146,7 +156,8 @@ def begin(
 ) -> jax.Array:
     """The first action, to the observation of the first reset."""
     words = random_words(key, FIRST, 4 * config.n_envs)
-    return act_all(config, spec, params, obs, words, 0, key, mask)
+    turn = jnp.zeros(() if config.n_envs == 1 else config.n_envs, jnp.int32)
+    return act_all(config, spec, params, obs, words, 0, turn, key, mask)
 
 
 def ascending(

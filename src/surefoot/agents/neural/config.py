@@ -88,8 +88,9 @@ class NeuralConfig:
     """Further estimates of every mean, each from its own resample of the replay: their spread
     says how well the means are known. 0: none, and only policies with a tolerance."""
     member_steps: int = 100
-    """Steps for which one member of the ensemble gathers the data: the behaviour policy decides by
-    its means, then by those of another. So what is not known well is tried. 0: by the particles."""
+    """Steps for which one member of the ensemble gathers the data, and on to the end of its episode
+    (at most ten times as many): the behaviour policy decides by its means, then by those of
+    another. So what is not known well is tried, and for long enough. 0: by the particles."""
     reward_scale: float | None = None
     """Learn in units of this reward. None: of the rewards seen so far, their root mean square
     rounded to a power of two. What the agent shows is in the environment's units always."""

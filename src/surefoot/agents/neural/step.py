@@ -26,6 +26,7 @@ from surefoot.agents.neural.acting import (
     decide,
     explore_rate,
     heads,
+    next_turn,
     pick,
     random_words,
 )
@@ -55,6 +56,7 @@ class Carry(NamedTuple):
     replay: Replay
     steps: jax.Array  # int32: environment steps done, and so rows inserted
     scale: Scale
+    turn: jax.Array  # int32, [n] of several lanes: the step since which the same member acts
 
 
 class Seen(NamedTuple):
@@ -83,6 +85,7 @@ def init_carry(config: NeuralConfig, spec: Spec, key: jax.Array, own: Any = None
         replay=empty_replay(config.replay_size // config.n_envs * config.n_envs, spec),
         steps=jnp.zeros((), jnp.int32),
         scale=initial_scale(config.reward_scale),
+        turn=jnp.zeros(() if config.n_envs == 1 else config.n_envs, jnp.int32),
     )
 
 
@@ -222,14 +225,17 @@ def step(
     words = random_words(key, carry.steps, 4 * n + each * rounds if learn else 4 * n)
     shown_obs = obs_t[None] if n == 1 else obs_t
     learner = (known(config, spec, carry.params, shown_obs), carry.opt_state)
-    over = jnp.any((terminated > 0) | (truncated > 0))
+    over = (terminated > 0) | (truncated > 0)
+    turn = next_turn(config, carry.turn, over, steps)
 
     def improve(learner: tuple[Params, Any], own: jax.Array) -> tuple[tuple[Params, Any], Any]:
         batch = sample(
             replay, steps, own[2:], config.n_step, config.gamma, lanes=n, voids=spec.voids
         )
         batch = batch._replace(reward_t=batch.reward_t / unit)
-        *new, said = update(config, spec, *learner, target_params, batch, as_key(own[:2]), over)
+        *new, said = update(
+            config, spec, *learner, target_params, batch, as_key(own[:2]), jnp.any(over)
+        )
         return (new[0], new[1]), said
 
     said = jnp.full(5, jnp.nan)  # of no update
@@ -240,7 +246,7 @@ def step(
         said = all_said[-1]
     params, opt_state = learner
     mask = legal(mask_next, spec.num_actions)
-    action = act_all(config, spec, params, obs_next, words[: 4 * n], steps, key, mask)
+    action = act_all(config, spec, params, obs_next, words[: 4 * n], steps, turn, key, mask)
     loss, norm, mean, spread, dominance = said
     finite = jnp.all(jnp.isfinite(reward_t)) & jnp.all(jnp.isfinite(obs_t))
     finite = finite & jnp.isfinite(loss) if learn else finite
@@ -248,7 +254,7 @@ def step(
     explore = explore_rate(config, steps)
     last = [loss, explore, norm, mean * unit, spread * unit, dominance, finite.astype(jnp.float32)]
     record = jnp.concatenate([action.astype(jnp.float32).reshape(n), jnp.stack(last)])
-    return Carry(params, opt_state, replay, steps, scale), record
+    return Carry(params, opt_state, replay, steps, scale, turn), record
 
 
 def known(config: NeuralConfig, spec: Spec, params: Params, obs: jax.Array) -> Params:
