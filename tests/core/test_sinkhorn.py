@@ -217,6 +217,38 @@ def test_sorted_potential_solves_the_unregularised_problem(x64: None) -> None:
     assert np.mean(f) + np.mean(g) == pytest.approx(compiled(exact_cost)(x, y), abs=1e-12)
 
 
+@pytest.mark.parametrize("temperatures", [ANNEALING, (0.5, 0.5, 0.2)])
+@pytest.mark.parametrize("spread", [0.1, 3.0, 100.0])
+def test_few_sweeps_from_the_sorted_start_are_those_of_the_log_domain(
+    temperatures: tuple[float, ...], spread: float, x64: None
+) -> None:
+    x, y = pair(7, spread=spread)
+    even, options = np.full(7, 1 / 7), SinkhornOptions(temperatures, "sorted")
+
+    def in_logs(x: jax.Array, y: jax.Array) -> jax.Array:  # given weights take the general way
+        more = {"temperatures": temperatures, "start": "sorted"}
+        return sinkhorn(x, y, x_weights=even, y_weights=even, **more).cost
+
+    both = [
+        compiled(jax.value_and_grad(cost, argnums=(0, 1)))(x, y)
+        for cost in (lambda x, y: entropic_cost(x, y, options), in_logs)
+    ]
+    (ours, slopes), (expected, expected_slopes) = both
+    assert ours == pytest.approx(expected, rel=1e-11)
+    for mine, theirs in zip(slopes, expected_slopes, strict=True):
+        assert mine == pytest.approx(theirs, rel=1e-9, abs=1e-10 * spread)
+
+
+def test_few_sweeps_stay_finite_where_the_start_rounds() -> None:
+    # f0 is of the size 10^10 here: in float32 it is off by hundreds.
+    x, y = (1e5 * particles.astype("float32") for particles in pair(32))
+    value, slope = compiled(
+        jax.value_and_grad(lambda x: entropic_cost(x, y, SinkhornOptions(start="sorted")))
+    )(x)
+    assert value == pytest.approx(np.mean((x - y) ** 2), rel=1e-4)
+    assert slope == pytest.approx(2 * (x - y) / 32, rel=0.05)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_batches_and_precision(dtype: str, x64: None) -> None:
     rng = np.random.default_rng(8)

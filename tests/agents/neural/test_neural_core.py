@@ -216,6 +216,16 @@ def test_exact_wgf_by_hand():
     assert float(value(config, [2, 0], [0, 0], [3, 1])) == pytest.approx(4.0)
 
 
+def test_each_crossed_particle_has_the_slope_of_its_rank():
+    # The mean over ranks of (z - z0)^2 + 2 (t - z)^2: slope (2 / N) (3 z - z0 - 2 t).
+    config = NeuralConfig(loss="wgf-exact", particles=3, step_size=2.0)
+    z, anchor, target = jnp.asarray([5.0, 1.0, 1.0]), [0, 0, 3], [2, 8, 4]
+    ranked = np.asarray([1.0, 1.0, 5.0]) * 3 - [0, 0, 3] - 2 * np.asarray([2, 4, 8])
+    slope = jax.jit(jax.grad(lambda z: value(config, z, anchor, target)))(z)
+    # Of the two equal ones the first has the lower rank.
+    assert slope == pytest.approx(ranked[[2, 0, 1]] * 2 / 3)
+
+
 def test_quantile_and_squared_losses_against_their_definitions():
     z, target = jnp.asarray([0.5, -1.0]), jnp.asarray([2.0, 0.0])
     qr = value(NeuralConfig(loss="qr", particles=2, kappa=1.0), z, [0, 0], target)

@@ -76,19 +76,41 @@ class Proximal(Loss):
         outputs_t: jax.Array,
     ) -> jax.Array:
         one = (outputs, anchor, reward_t, discount_t, outputs_t)
-        return self.values(*(given[None] for given in one))[0]
+        return self.values(*(part[None] for part in one))[0]
 
     def values(self, *batch: jax.Array) -> jax.Array:
         outputs, anchor, reward_t, discount_t, outputs_t = batch
-        # Ascending, so that ranks pair: the network is free to cross its particles. One network
-        # for all three, since each costs by its depth and hardly by its width. Particles first:
-        # the batch is then the axis that is vectorised.
-        rows = network_sort(jnp.stack([outputs, anchor, outputs_t]))
-        z, anchor_z, next_z = jnp.swapaxes(rows, 1, 2)
+        # Ascending, so that ranks pair: the network is free to cross its particles.
+        z, *others = jnp.swapaxes(_ascending(outputs, anchor, outputs_t), 1, 2)
+        anchor_z, next_z = map(jax.lax.stop_gradient, others)  # or their slopes are computed too
         target_z = reward_t + discount_t * next_z
         return proximal_loss(
             z, anchor_z, target_z, self.step_size, self.transport, self.potential
         )  # Algorithm 2, line 3
+
+
+@jax.custom_vjp
+def _ascending(*rows: jax.Array) -> jax.Array:
+    """`[B, N]` each, sorted along their last axis, stacked. One sorting network for all, since it
+    costs by its depth and hardly by its width. Only the first has a gradient."""
+    return network_sort(jnp.stack(rows))
+
+
+def _ascending_forward(*rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return _ascending(*rows), rows[0]
+
+
+def _ascending_backward(z: jax.Array, slopes: jax.Array) -> tuple[jax.Array, ...]:
+    """To each particle the slope at its rank: cheaper to count than to go back through the
+    comparisons. Of equal ones the first has the lower rank."""
+    other, own = z[:, :, None], z[:, None, :]
+    earlier = jnp.arange(z.shape[1])[:, None] < jnp.arange(z.shape[1])[None, :]
+    rank = jnp.sum((other < own) | ((other == own) & earlier[None]), axis=1)
+    zero = jnp.zeros_like(z)
+    return jnp.take_along_axis(slopes[0], rank, axis=1), zero, zero
+
+
+_ascending.defvjp(_ascending_forward, _ascending_backward)
 
 
 @dataclass(frozen=True)
@@ -177,9 +199,12 @@ def equal_particles(atoms: jax.Array, probabilities: jax.Array) -> jax.Array:
 def loss_of(config: NeuralConfig) -> Loss:
     if config.loss in NAMED_LOSSES:
         potential, transport = config.proximal
-        held = transport_named(transport, SinkhornOptions(config.temperatures, "sorted"))
+        options = SinkhornOptions(config.temperatures, "sorted")
         degree = 2 if potential == "bellman" else 1  # h is in units of return for the energy
-        return Proximal(config.step_size, held, potential_named(potential), degree=degree)
+        return Proximal(
+            config.step_size, transport_named(transport, options), potential_named(potential),
+            degree=degree,
+        )  # fmt: skip
     if config.loss == "qr":
         return QuantileHuber(config.kappa)
     if config.loss == "mse":
