@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from surefoot.core import evidence
+from surefoot.core.array import power_below
 from surefoot.core.evidence import MOST
 from surefoot.errors import InputError
 
@@ -20,6 +21,16 @@ from_counts = compiled(evidence.from_counts)
 from_ensemble = compiled(evidence.from_ensemble)
 average = compiled(evidence.average)
 student = compiled(evidence.student, "deviations")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_power_of_two_below_is_numpys(dtype: type, x64: None) -> None:
+    rng = np.random.default_rng(0)
+    x = (rng.uniform(1, 2, 200) * 2.0 ** rng.integers(-120, 120, 200)).astype(dtype)
+    x = np.r_[x, dtype([1.0, 0.75, 8.0, np.nextafter(dtype(8), dtype(0))])]
+    below = np.asarray(jax.jit(power_below)(x))
+    np.testing.assert_array_equal(below, np.ldexp(dtype(1), np.frexp(x)[1] - 1))
+    assert below[-4:].tolist() == [1.0, 0.5, 8.0, 4.0]
 
 
 def test_from_counts_by_hand() -> None:

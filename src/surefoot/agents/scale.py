@@ -12,6 +12,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from surefoot.core.array import power_below
+
 
 class Scale(NamedTuple):
     number: jax.Array  # of rewards so far
@@ -60,6 +62,6 @@ def renewed(scale: Scale) -> tuple[Scale, jax.Array]:
 def power_of_two(square: jax.Array) -> jax.Array:
     """The power of two nearest to the root, in ratio; 0 of 0, and of what is not a number."""
     known = (square > 0) & jnp.isfinite(square)  # rewards above 1e19 have no square in float32
-    fraction, exponent = jnp.frexp(jnp.sqrt(jnp.where(known, square, 1.0)))
-    exponent = exponent - (fraction < 0.5**0.5)
-    return jnp.where(known, jnp.ldexp(jnp.ones((), jnp.float32), exponent), 0.0)
+    root = jnp.sqrt(jnp.where(known, square, 1.0))
+    below = power_below(root)
+    return jnp.where(known, jnp.where(root / below < 2**0.5, below, 2 * below), 0.0)

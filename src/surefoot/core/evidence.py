@@ -84,8 +84,7 @@ def _in_units(x: jax.Array) -> tuple[jax.Array, jax.Array]:
     that squares neither vanish nor overflow. Such a division is exact: rewards of another scale
     change no bit of the answer."""
     largest = jnp.max(jnp.where(jnp.isfinite(x), jnp.abs(x), 0.0), axis=-1)
-    power = jnp.ldexp(jnp.ones((), x.dtype), jnp.frexp(largest)[1] - 1)
-    unit = jnp.where(largest > 0, power, 0.0)
+    unit = array.power_below(largest)
     return x / jnp.where(unit > 0, unit, 1.0)[:, None], unit
 
 
