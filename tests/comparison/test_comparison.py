@@ -248,6 +248,7 @@ def test_dates_are_saved_with_the_returns(tmp_path: Path) -> None:
     assert content["reading"] == [*c.reading, c.rows_drawn]
 
 
+@pytest.mark.wide
 def test_saved(tmp_path: Path) -> None:
     table = tmp_path / "returns.csv"
     table.write_text("a,b\n1,2\n2,3\n3,4\n4,\n")
@@ -283,6 +284,7 @@ def test_saved_returns_keep_their_rows_together(tmp_path: Path) -> None:
     assert compare(again, resamples=19, paired=True).to_dict() == c.to_dict()
 
 
+@pytest.mark.wide
 def test_where_a_comparison_may_be_saved(tmp_path: Path) -> None:
     c = compare({"a": [1.0, 2.0], "b": [1.0, 3.0]}, resamples=19)
     old = tmp_path / "of 0.1.0"  # its config.json: "kind" among the settings, more than now
@@ -322,6 +324,7 @@ def test_figure_has_every_curve_up_to_twelve() -> None:
     assert "12 drawn" in figure.get_suptitle()
 
 
+@pytest.mark.wide
 def test_awkward_names_are_drawn_and_saved(tmp_path: Path) -> None:
     names = ["_hidden", "a$b$\\frac", "x" * 80, "two\nlines"]
     c = compare({name: [1.0, 2.0 + i] for i, name in enumerate(names)}, resamples=19)

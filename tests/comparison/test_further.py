@@ -81,16 +81,26 @@ for s in (1, 2, 3):
     one = p.test_sd(x, y, 50, s, 'bootstrap', nboot=5, quiet=True)
     two = p.test_sd_contact(x, y, 50, s, 'bootstrap', nboot=5, quiet=True)
     two.D_s = None
-    stats = [float(np.ravel(t.T_N())[0]) for t in (one, two)]
-    out.append([*stats, one.grid.ravel().tolist()])
+    three = p.test_sd_SR(x, y, 50, s, 'bootstrap', nboot=5, quiet=True)
+    runs = p.test_sd(x[:30], y, 50, s, 'subsampling', b1=12, b2=12, quiet=True)
+    stats = [float(np.ravel(t.T_N())[0]) for t in (one, two, three, runs)]
+    reached = int(np.sum(runs.resampled_stat() >= stats[-1] - 1e-12))
+    out.append([*stats, reached, *(t.grid.ravel().tolist() for t in (one, runs))])
 print(json.dumps(out))
 """
     theirs = oracle(code, x=x, y=y)
-    for order, (sup, area, points) in enumerate(theirs, start=1):  # type: ignore[arg-type]
-        grid = np.array(points)
+    for order, said in enumerate(theirs, start=1):  # type: ignore[arg-type]
+        sup, area, recentred, of_runs, reached, *grids = said
         # It counts values below t, we those up to t: the same just before t.
-        ours = further_tests(x, y, grid=np.nextafter(grid, -np.inf), resamples=19)
+        grid, shorter = (np.nextafter(points, -np.inf) for points in grids)
+        ours = further_tests(x, y, grid=grid, resamples=19)
         assert by_method(ours, "barrett-donald")[order - 1] == pytest.approx(sup, abs=1e-9)
+        assert by_method(ours, "donald-hsu")[order - 1] == pytest.approx(recentred, abs=1e-9)
+        # All 19 runs of 12 of 30 rows.
+        few = further_tests(x[:30], y, grid=shorter, resamples=19, subsample=12)
+        (one,) = (t for t in few if (t.method, t.order) == ("linton-subsample", order))
+        assert one.statistic == pytest.approx(of_runs, abs=1e-9)
+        assert one.p_value == pytest.approx((1 + reached) / 20)
         step = grid[1] - grid[0]  # its integral has steps of 1
         assert by_method(ours, "contact-set")[order - 1] / step == pytest.approx(area, abs=1e-9)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
+from benchmarks.size_power import LEVEL, OUT, cells
 from surefoot.comparison import compare, dominance_test, pair_tests
 from surefoot.comparison.memory import (
     autocovariances,
@@ -189,3 +192,19 @@ def test_blocks_widen_the_processes_of_series_with_memory() -> None:
     blocks = pair_tests(x, y, paired=True).forward[1]
     assert single.statistic == blocks.statistic
     assert single.dominance_p < blocks.dominance_p
+
+
+def test_the_committed_simulation_keeps_its_limits() -> None:
+    """Size where both are alike, in both directions; dominance established that does not hold."""
+    stored = json.loads((OUT / "cells.json").read_text())
+    assert set(stored) == {cell.key for cell in cells()}
+    for cell in cells():
+        shares = stored[cell.key]["shares"]
+        assert stored[cell.key]["trials"] == 2000
+        if cell.wanted is not None:
+            low, high = cell.wanted
+            sizes = shares["x dominates: rejected"] + shares["y dominates: rejected"]
+            assert low <= min(sizes) <= max(sizes) <= high, cell.key
+        if cell.part != "power":
+            false = [shares["x dominates: established"][order - 1] for order in cell.false]
+            assert max(false + shares["y dominates: established"]) <= LEVEL, cell.key

@@ -187,6 +187,7 @@ fuzzed = st.one_of(
 )
 
 
+@pytest.mark.wide
 @given(fuzzed, st.sampled_from(["error", "drop", "pair"]), st.sampled_from([None, True, False]))
 @example(b"a" * 200_000 + b",b\n1,2\n", "error", None)  # longer than a cell may be
 @example(b"a,b\r1,2\r3,4\r", "error", None)

@@ -48,7 +48,7 @@ from surefoot.comparison.process import WAYS, Column, ColumnSums, Pair, Scratch,
 from surefoot.comparison.resampling import Draws, Resampling, Weights, in_parts, parts
 from surefoot.comparison.tally import Tally
 from surefoot.core.array import check_tolerance
-from surefoot.errors import InputError, unknown
+from surefoot.errors import InputError, must_fit, unknown
 
 Array = NDArray[np.float64]
 _VALUES = 1 << 24  # of all supports that are in memory at once
@@ -139,6 +139,7 @@ class TestSettings:
         check_tolerance(self.tolerance)
         if not isinstance(self.resamples, int | np.integer) or self.resamples < 19:
             raise InputError(f"resamples = {self.resamples}: a test at level 0.05 needs 19 or more")
+        must_fit(8 * int(self.resamples), f"resamples = {self.resamples}: they")  # a few doubles
         if not isinstance(self.seed, int | np.integer) or self.seed < 0:
             raise InputError(f"seed = {self.seed}: it must be a whole number that is not negative")
         if self.trim is not None and not 0 <= self.trim < 0.5:
@@ -200,12 +201,15 @@ def in_cells(columns: Mapping[str, Array], tolerance: float) -> Columns:
     }
 
 
+Sums = dict[tuple[int, int], ColumnSums]
+
+
 class Part:
     """Some resamples of a table; each column is summed once, for all of its pairs."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights, sums: Sums | None = None) -> None:
         self.weights, self._scratch = weights, Scratch()
-        self._sums: dict[tuple[int, int], ColumnSums] = {}
+        self.sums: Sums = {} if sums is None else sums
 
     def walk(self, x: Column, y: Column, pair: Pair) -> Walk:
         sums = self._of(x, 0), self._of(y, -len(y.values))
@@ -214,9 +218,9 @@ class Part:
     def _of(self, column: Column, start: int) -> ColumnSums:
         rows = len(column.values)
         start %= len(self.weights)
-        if (key := (id(column), start)) not in self._sums:
-            self._sums[key] = ColumnSums(column, self.weights[start : start + rows])
-        return self._sums[key]
+        if (key := (id(column), start)) not in self.sums:
+            self.sums[key] = ColumnSums(column, self.weights[start : start + rows])
+        return self.sums[key]
 
 
 class PairRun:
@@ -308,13 +312,15 @@ def run_pairs(
     most = max(1, _VALUES // sum(draw.n for draw in draws))
     for i in range(0, len(pairs), most):
         runs = [PairRun(columns, a, b, draws, settings, keep) for a, b in pairs[i : i + most]]
+        sums = []  # small beside the weights, and wanted again where resamples are
         for part in map(Part, in_parts(draws)):
             for run in runs:
                 run.see(part)
                 tick(1 / many)
+            sums.append(part.sums)
         open_runs = [run for run in runs if run.unsettled]
         for again, at in ((open_runs, Tally.settle), (runs if keep else [], Tally.see_weakest)):
-            for part in map(Part, in_parts(draws) if again else ()):
+            for part in map(Part, in_parts(draws) if again else (), sums):
                 for run in again:
                     run.look_again(part, at)
         yield from runs

@@ -20,7 +20,7 @@ from surefoot.comparison.bootstrap import (
     run_pairs,
 )
 from surefoot.comparison.process import WAYS
-from surefoot.comparison.resampling import Draws
+from surefoot.comparison.resampling import Draws, parts
 from surefoot.comparison.returns import Array, Columns
 from surefoot.core.dominance import almost_ssd_ratio, fsd_dominates, violation
 
@@ -65,7 +65,7 @@ class PairsJob:
         """Both directions of each pair; `tick` hears how many pairs' worth of work is done."""
         sharing: dict[Draws, list[tuple[str, str]]] = {}
         for pair in self.pairs:
-            sharing.setdefault(self._draws(*pair), []).append(pair)
+            sharing.setdefault(self.draws(*pair), []).append(pair)
         columns = in_cells(self.columns, self.settings.tolerance)
         for draws, pairs in sharing.items():
             runs = run_pairs(columns, pairs, draws, self.settings, keep=self.keep, tick=tick)
@@ -78,7 +78,7 @@ class PairsJob:
                 yield (a, b), PairResult(forward, over, joint[0])
                 yield (b, a), PairResult(backward, under, joint[1])
 
-    def _draws(self, a: str, b: str) -> Draws:
+    def draws(self, a: str, b: str) -> Draws:
         x, y = self.columns[a], self.columns[b]
         return pair_draws(len(x), len(y), (self.lengths[a], self.lengths[b]), self.settings)
 
@@ -112,10 +112,14 @@ def all_pairs(
 
     pairs = tuple(combinations(table, 2))
     job = PairsJob(table, lengths, pairs, settings, keep)
-    tiles = _tiles(job, _TILE if spread is None else min(_TILE, -(-len(table) // _SIDES)))
+    # Of long columns nearly all the work is drawing rows and summing columns, and each job would do
+    # that again: few of them are one job. What is one job is done here.
+    longest = max(table, key=lambda name: len(table[name]))
+    split = spread is not None and parts(job.draws(longest, longest)) == 1
+    tiles = _tiles(job, min(_TILE, -(-len(table) // _SIDES)) if split else _TILE)
     done: dict[tuple[str, str], PairResult] = {}
     with progress(len(pairs), "compare", "pairs", mode="auto" if show else "silent") as bar:
-        if spread is None:
+        if spread is None or len(tiles) == 1:
             for tile in tiles:
                 done.update(tile.results(bar.advance))
         else:

@@ -76,7 +76,7 @@ def summary_of(name: str, returns: Array, dates: Dates | None = None) -> Summary
         name,
         n=len(z),
         mean=float(np.mean(z)),
-        deviation=float(np.std(z, ddof=1)),
+        deviation=_deviation(z),
         worst=float(z[0]),
         median=float(np.median(z)),
         best=float(z[-1]),
@@ -87,9 +87,14 @@ def summary_of(name: str, returns: Array, dates: Dates | None = None) -> Summary
     )
 
 
+def _deviation(returns: Array) -> float:
+    """Exactly 0 where all are the same, whatever their mean is rounded to."""
+    return 0.0 if returns.min() == returns.max() else float(np.std(returns, ddof=1))
+
+
 def annual_measures(returns: Array, rows: float) -> AnnualMeasures:
     """Of returns in the order of their rows, so many of which make a year."""
-    mean, deviation = float(np.mean(returns)), float(np.std(returns, ddof=1))
+    mean, deviation = float(np.mean(returns)), _deviation(returns)
     downside = float(np.sqrt(np.mean(np.minimum(returns, 0.0) ** 2)))
     growth = drawdown = None
     if returns.min() > -1:
