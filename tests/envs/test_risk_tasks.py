@@ -37,7 +37,7 @@ def test_gymnasium_checker_finds_nothing(name, render_mode):
 def test_pictures_show_where_the_agent_is():
     env = gym.make("surefoot/TwoSuppliers-v0", render_mode="ansi", question="price")
     env.reset(seed=0)
-    assert env.render() == "state 0 of 12\n@ · · ·\n· · · ·\n· · · ·"
+    assert env.render() == "period 1 of 4, nothing in stock\n@ · · ·\n· · · ·\n· · · ·"
     env = gym.make("surefoot/Insurance-v0", render_mode="rgb_array", periods=3)
     env.reset(seed=0)
     first = env.render()
@@ -213,6 +213,8 @@ def test_a_high_cliff_ties_too(rows, columns):
         ("many-equals", {"price": -1}, "price = -1: it must be a positive number"),
         ("two-suppliers", {"lost": 4}, "ordering never pays"),
         ("maintenance", {"chances": (0.5, 2)}, "chances = 2"),
+        ("maintenance", {"chances": 0.5}, "chances = 0.5: one for each condition"),
+        ("insurance", {"price": "dear"}, "price = dear"),
         ("portfolio", {"weights": 4}, "an odd number"),
         ("portfolio", {"correlation": 1}, "correlation = 1"),
         ("risky-cliff", {"sigma": math.nan}, "sigma = nan"),

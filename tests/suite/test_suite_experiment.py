@@ -72,6 +72,30 @@ def test_rows_and_claims(results):
     assert claims["suite/online-established"].verdict == "not reproduced"
 
 
+def test_networks_are_judged():
+    # SSD is right everywhere, greedy only on prices; trading has no right action and is left out.
+    config = SuiteConfig(tasks=("two-roads", "mean-reversion"), network_seeds=2)
+    tables = {}
+    for cell in config.cells():
+        one = 1.0 if cell.question == "price" else 0.5
+        ours = {"network: ssd": 1.0, "network: greedy": one}
+        made = table(cell.question, ours if cell.way == "network" else {"qr-dqn as it is": 0.5})
+        if cell.task == "mean-reversion":
+            made["right"] = np.full(len(made["right"]), np.nan)
+        tables[cell.name] = made | {"mean": made["right"], "note": np.full(len(made["word"]), "")}
+    results = read(config, tables)
+    # Three questions, at three scales.
+    claims = {claim.id: claim for claim in judge(results)}
+    assert claims["suite/network-tie"].measured == "3 of 3"
+    assert claims["suite/network-others"].verdict == "reproduced"
+    assert "all 3 questions" in claims["suite/network-others"].paper
+    assert "network: ssd 3" in claims["suite/network-others"].measured
+    assert set(draw(results)) == {"table-network"}
+    tasks = {one["task"] for one in summary(results)["against ssd"]}
+    assert "two-roads, tie" in tasks
+    assert "mean-reversion, tie" not in tasks
+
+
 def test_differences_are_corrected(results):
     found = summary(results)["against ssd"]
     same = [one for one in found if one["way"] == "same" and one["task"] == "insurance, tie"]

@@ -10,11 +10,13 @@ from tiny import TABLE
 
 import surefoot as sf
 from surefoot.envs import FINITE_TASKS, finite_task
-from surefoot.envs.noisy import TwoRoads
+from surefoot.envs.noisy import NoisyCartPole, TwoRoads
 from surefoot.errors import InputError
 from surefoot.suite.players import chooser
 from surefoot.suite.scores import Score, play, score, score_episodes, static_cvar, word
 from surefoot.suite.strangers import environment
+
+pytestmark = pytest.mark.wide
 
 
 def test_scores_of_the_reference_policies():
@@ -92,6 +94,24 @@ def test_words():
     assert word(noisy, np.full(500, 1.0)) == "contradicted"
 
 
+@pytest.mark.slow
+def test_dominance_is_not_established_where_means_are_equal():
+    # Insurance, tie: -4 for certain against four losses of 4 with chance 1/4, 500 episodes each. A
+    # test of level 0.05 establishes a dominance at equal means in 0.05 of the cases at most (here
+    # within three errors), and nearly always where the mean is better by 0.2 deviations.
+    rng = np.random.default_rng(500)
+    share = {
+        lead: np.mean([
+            word(np.full(500, lead * math.sqrt(12) - 4), -4.0 * rng.binomial(4, 0.25, 500), i)
+            == "established"
+            for i in range(100)
+        ])
+        for lead in (0.0, 0.2)
+    }  # fmt: skip
+    assert share[0.0] <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 100)
+    assert share[0.2] >= 0.95
+
+
 @pytest.mark.parametrize(("question", "right"), [("tie", 1.0), ("price", 0.0), ("trap", 1.0)])
 def test_the_calm_road(question, right):
     env = TwoRoads(question=question)
@@ -99,13 +119,37 @@ def test_the_calm_road(question, right):
     def around(x):
         return np.where((x[:, 1] < 0.25) & (x[:, 0] < 0.2), 1, 0)
 
-    own = score_episodes(env, "two-roads", play(env, around, 300, 0))
+    own = score_episodes(env, play(env, around, 300, 0))
     assert own.right == right
     lost = 0.75 if question == "price" else 0.0
     assert own.given_up == pytest.approx(lost, abs=0.02)
     assert own.spread < 0.06  # half of the starts have one step more
-    lost = score_episodes(env, "two-roads", play(env, lambda x: np.full(len(x), 2), 20, 0))
+    lost = score_episodes(env, play(env, lambda x: np.full(len(x), 2), 20, 0))
     assert lost.right == 0  # it never arrives
+
+
+def test_what_is_given_up_has_no_noise_in_it():
+    # 200 noisy returns know their mean up to 0.07 deviations; without the noise of the rewards only
+    # the start is left, which decides on one step of 0.1 (0.05 / 0.98 / sqrt(200) = 0.004).
+    env = TwoRoads(question="price")
+    played = [play(env, lambda x: np.zeros(len(x), int), 200, seed) for seed in range(3)]
+    assert np.std([own.returns.mean() for own in played]) > 0.02
+    assert all(abs(score_episodes(env, own).given_up) < 0.015 for own in played)
+
+
+@pytest.mark.slow
+def test_how_long_a_pole_can_stand_in_the_noise():
+    # The reference of `NoisyCartPole.best_mean`: push left while this sum is negative.
+    env = NoisyCartPole(question="price")
+    gains = np.array([0.2999, 2.5934, 3.0788, 2.2375])
+
+    def lean(x):
+        return ((x - [-2.1044, 0, 0, 0]) @ gains > 0).astype(int)
+
+    own = play(env, lean, 4000, 7)
+    stood = own.exposure * own.steps
+    assert abs(stood.mean() - 472) < 4 * stood.std() / math.sqrt(4000)
+    assert abs(score_episodes(env, own).given_up) < 0.02
 
 
 # --- a player of one's own -----------------------------------------------------------------------

@@ -98,10 +98,11 @@ def draw_cells(cells: tuple[int, int], at: int | None, *, cell: int = 48) -> np.
 def draw_plane(
     point: tuple[float, float],
     shaded: tuple[float, float, float, float] | None = None,
+    pole: float | None = None,
     size: tuple[int, int] = (240, 480),
 ) -> np.ndarray:
-    """[height, width, 3] uint8: a point of the unit square, and a box (left, right, low, high) of
-    it that pays noisy rewards."""
+    """[height, width, 3] uint8: a point of the unit square, a box (left, right, low, high) of it
+    that pays noisy rewards, and a pole on the point that leans to the right by `pole` radians."""
     height, width = size
     y, x = np.mgrid[:height, :width]
     across, up = (x + 0.5) / width, 1 - (y + 0.5) / height
@@ -110,7 +111,12 @@ def draw_plane(
     if shaded is not None:
         left, right, low, high = shaded
         image[(across >= left) & (across < right) & (up >= low) & (up < high)] = _NOISY
-    away = np.hypot((across - point[0]) * width, (up - point[1]) * height)
+    right_of, above = (across - point[0]) * width, (up - point[1]) * height
+    if pole is not None:
+        along = right_of * np.sin(pole) + above * np.cos(pole)
+        beside = np.abs(right_of * np.cos(pole) - above * np.sin(pole))
+        image[(along > 0) & (along < height / 2) & (beside < 3)] = _LETTER
+    away = np.hypot(right_of, above)
     image[away < 12], image[away < 10] = _RIM, _AGENT
     return image
 

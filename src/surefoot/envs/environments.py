@@ -83,7 +83,7 @@ class TabularEnv(gym.Env[Any, Any]):
             return None
         if self.grid is None:
             if self.render_mode == "ansi":
-                said = f"state {self._state} of {self.mdp.num_states}"
+                said = self._place()
                 return (
                     said if self.cells is None else f"{said}\n{draw_text(self.cells, self._state)}"
                 )
@@ -92,6 +92,9 @@ class TabularEnv(gym.Env[Any, Any]):
             raise InputError("rgb_array needs a grid: this environment has none")
         draw: Callable[..., Any] = draw_grid if self.render_mode == "ansi" else draw_pixels
         return draw(self.grid, self._noisy, self._state)
+
+    def _place(self) -> str:
+        return f"state {self._state} of {self.mdp.num_states}"
 
     def _draw(self, cumulative: np.ndarray) -> int:
         if len(cumulative) == 1:
@@ -139,3 +142,6 @@ class RiskTaskEnv(TabularEnv):
     ) -> None:
         self.task = finite_task(task, question, **knobs)
         super().__init__(self.task.mdp, render_mode, cells=self.task.cells)
+
+    def _place(self) -> str:
+        return "before the first period" if self._state is None else self.task.place(self._state)

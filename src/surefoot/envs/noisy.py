@@ -24,10 +24,17 @@ from gymnasium import spaces
 
 from surefoot.envs.classic import CartPole, EnvState, Moved, RandomEnv
 from surefoot.envs.drawing import draw_plane
-from surefoot.envs.risk import PRICE, QUESTIONS, TRAP
+from surefoot.envs.risk import PRICE, QUESTIONS, TRAP, positive
 from surefoot.errors import InputError, unknown
 
 ANY = 3.4e38  # what float32 can hold
+
+
+class Picture(NamedTuple):
+    words: str
+    point: tuple[float, float]  # of the unit square
+    noisy: tuple[float, float, float, float] | None = None  # left, right, low, high of it
+    pole: float | None = None  # on the point, and how far it leans to the right
 
 
 @dataclass(frozen=True)
@@ -43,10 +50,9 @@ class NoisyEnv(RandomEnv):
     def __post_init__(self) -> None:
         if self.question not in self.questions:
             raise unknown("question", self.question, self.questions)
-        for name in ("price", "scale"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise InputError(f"{name} = {value}: it must be a positive number")
+        for name in ("price", "scale", "sigma"):
+            if hasattr(self, name):
+                positive(name, getattr(self, name))
 
     @property
     def lead(self) -> float:
@@ -58,8 +64,8 @@ class NoisyEnv(RandomEnv):
         """Whether acting here pays a noisy reward."""
 
     @abstractmethod
-    def picture(self, x: np.ndarray) -> tuple[Any, Any, str]:
-        """A point of the unit square, the box of it that is noisy, and both in words."""
+    def picture(self, x: np.ndarray) -> Picture:
+        """What is seen, to look at."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +83,6 @@ class TwoRoads(NoisyEnv):
     time_limit: int = 60
     sigma: float = 0.4
     bounds: ClassVar[tuple[tuple[float, float], ...]] = ((-0.1, 1.2), (-0.2, 0.6))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (math.isfinite(self.sigma) and self.sigma > 0):
-            raise InputError(f"sigma = {self.sigma}: it must be a positive number")
 
     @property
     def deviation(self) -> float:
@@ -106,11 +107,11 @@ class TwoRoads(NoisyEnv):
         new = jnp.stack([new[0], jnp.clip(new[1], -0.1, 0.5)])
         return new, jnp.where(risk, in_field, -0.1), new[0] >= 1.0
 
-    def picture(self, x: np.ndarray) -> tuple[Any, Any, str]:
+    def picture(self, x: np.ndarray) -> Picture:
         point = (x[0] + 0.1) / 1.3, (x[1] + 0.2) / 0.8
         where = "in the noisy field" if bool(self.at_risk(x)) else "outside the noisy field"
         field = 0.3 / 1.3, 0.9 / 1.3, 0.0, 0.45 / 0.8
-        return point, field, f"x {x[0]:.2f}, y {x[1]:.2f}, {where}"
+        return Picture(f"x {x[0]:.2f}, y {x[1]:.2f}, {where}", point, field)
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,9 @@ class NoisyCartPole(NoisyEnv):
 
     @property
     def best_mean(self) -> float:
-        return self.scale * self.time_limit * (1 + max(0.0, self.bonus))
+        """Where the region pays more it has to be reached first: the best linear rule found spends
+        472 of the 500 steps there (4,000 episodes, error 0.5; the test has it)."""
+        return self.scale * (self.time_limit + 472 * max(0.0, self.bonus))
 
     def draw_start(self, key: jax.Array) -> jax.Array:
         return CartPole().draw_start(key)
@@ -152,10 +155,10 @@ class NoisyCartPole(NoisyEnv):
         new, reward, fallen = CartPole().move(x, action)
         return new, reward + jnp.where(self.at_risk(x), self.bonus + noise, 0.0), fallen
 
-    def picture(self, x: np.ndarray) -> tuple[Any, Any, str]:
-        point = (x[0] + 2.4) / 4.8, 0.5 + x[2]
+    def picture(self, x: np.ndarray) -> Picture:
         where = "noisy" if bool(self.at_risk(x)) else "calm"
-        return point, (0.0, 2.3 / 4.8, 0.0, 1.0), f"x {x[0]:.2f}, angle {x[2]:.2f}, {where}"
+        words = f"x {x[0]:.2f}, angle {x[2]:.2f}, {where}"
+        return Picture(words, ((x[0] + 2.4) / 4.8, 0.3), (0.0, 2.3 / 4.8, 0.0, 1.0), float(x[2]))
 
 
 @dataclass(frozen=True)
@@ -202,9 +205,9 @@ class MeanReversion(NoisyEnv):
         end = held * price - 0.5 * held**2
         return jnp.stack([price, held, time]), reward + jnp.where(over, end, 0.0), over
 
-    def picture(self, x: np.ndarray) -> tuple[Any, Any, str]:
+    def picture(self, x: np.ndarray) -> Picture:
         point = min(max((x[0] + 1) / 4, 0.0), 1.0), (x[1] + 20) / 40
-        return point, None, f"price {x[0]:.2f}, holding {x[1]:.1f}, time {x[2]:.1f}"
+        return Picture(f"price {x[0]:.2f}, holding {x[1]:.1f}, time {x[2]:.1f}", point)
 
 
 class BestTrading(NamedTuple):
@@ -289,8 +292,9 @@ class PureGymEnv(gym.Env[Any, Any]):
         if self.render_mode is None or self._state is None:
             gym.logger.warn("render() needs a render_mode and a reset")
             return None
-        point, box, words = self.pure.picture(np.asarray(self._state.x))
-        return words if self.render_mode == "ansi" else draw_plane(point, box)
+        seen = self.pure.picture(np.asarray(self._state.x))
+        ansi = self.render_mode == "ansi"
+        return seen.words if ansi else draw_plane(seen.point, seen.noisy, seen.pole)
 
 
 _step = jax.jit(lambda env, state, action: env.step(state, action), static_argnums=0)

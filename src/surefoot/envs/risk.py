@@ -24,6 +24,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,10 +62,18 @@ class RiskTask:
     actions: tuple[str, ...]
     cells: tuple[int, int]
     """Rows and columns the states are drawn in."""
+    levels: tuple[str, ...] = ()
+    """What the rows stand for; the columns are periods."""
 
     @property
     def title(self) -> str:
         return f"{self.name}, {self.question}"
+
+    def place(self, state: int) -> str:
+        """A state in words."""
+        level, period = divmod(state, self.cells[1])
+        said = f"period {period + 1} of {self.cells[1]}"
+        return f"{said}, {self.levels[level]}" if self.levels else said
 
     @cached_property
     def answer(self) -> Surest:
@@ -116,7 +125,7 @@ def _layered(
     start: int = 0,
 ) -> TabularMDP:
     """A process of so many periods; state = level * periods + period."""
-    _positive("scale", scale)
+    positive("scale", scale)
     table = {
         (level * periods + t, a): outcomes(t, level, a)
         for level in range(levels)
@@ -145,7 +154,7 @@ def _lead(question: str, price: float, trap: float = -TRAP) -> float:
     """By how many deviations the risky action is better."""
     if question not in QUESTIONS:
         raise unknown("question", question, QUESTIONS)
-    _positive("price", price)
+    positive("price", price)
     return {"tie": 0.0, "price": float(price), "trap": trap}[question]
 
 
@@ -164,8 +173,8 @@ def risky_cliff_task(
     counted in it.
     """
     lead = _lead(question, price)
-    _positive("sigma", sigma)
-    _positive("scale", scale)
+    positive("sigma", sigma)
+    positive("scale", scale)
     grid = CliffGrid(rows, columns)
     mdp = risky_cliff(
         rows,
@@ -199,7 +208,7 @@ def insurance(
     (by `price` deviations of a period's loss), or for half of it (trap)."""
     at_least(1, periods=periods)
     _chance("chance", chance)
-    _positive("loss", loss)
+    positive("loss", loss)
     deviation = loss * math.sqrt(chance * (1 - chance))
     half = -chance * loss / (2 * deviation)  # under price: half of what is fair
     premium = chance * loss + _lead(question, price, half) * deviation
@@ -227,7 +236,7 @@ def many_equals(
     the best of many estimates is too good to be true. In the trap the certain reward is less than
     the worst a coin pays."""
     at_least(1, noisy=noisy, length=length)
-    _positive("sigma", sigma)
+    positive("sigma", sigma)
     lead = _lead(question, price, trap=0.0) * sigma
     certain = -TRAP * sigma if question == "trap" else 0.0
 
@@ -258,7 +267,7 @@ def two_suppliers(
     """
     at_least(1, periods=periods)
     for name, value in (("cost", cost), ("risk", risk), ("lost", lost), ("holding", holding)):
-        _positive(name, value)
+        positive(name, value)
     if lost / 2 <= cost + holding / 2:
         raise InputError(f"lost = {lost}: above {2 * cost + holding:g}, or ordering never pays")
     lead = _lead(question, price) * risk
@@ -278,7 +287,8 @@ def two_suppliers(
     empty = np.arange(mdp.num_states) < periods
     names = ("order nothing", "reliable", "unreliable")
     sure, risky = np.where(empty, 1, 0), np.where(empty, 2, 0)
-    return RiskTask("two-suppliers", question, mdp, sure, risky, empty, names, (3, periods))
+    stocks = ("nothing in stock", "one unit in stock", "two units in stock")
+    return RiskTask("two-suppliers", question, mdp, sure, risky, empty, names, (3, periods), stocks)
 
 
 def maintenance(
@@ -298,7 +308,9 @@ def maintenance(
     better by `price` deviations of what it puts at stake; in the trap it costs `TRAP` breakdowns.
     """
     at_least(1, periods=periods)
-    _positive("breakdown", breakdown)
+    positive("breakdown", breakdown)
+    if not isinstance(chances, Sequence | np.ndarray):
+        raise InputError(f"chances = {chances}: one for each condition, such as (0.125, 0.25, 0.5)")
     for number in chances:
         _chance("chances", number)
     lead, levels = _lead(question, price, trap=0.0), len(chances)
@@ -321,7 +333,8 @@ def maintenance(
         return [(p, -breakdown, 0), (1 - p, 0.0, min(condition + 1, levels - 1))]
 
     mdp = _layered(periods, levels, 2, outcomes, scale, start=1)
-    return _constant("maintenance", question, mdp, ("repair", "run on"), (levels, periods))
+    wear = tuple(f"worn {level} of {levels - 1}" for level in range(levels))
+    return _constant("maintenance", question, mdp, ("repair", "run on"), (levels, periods), wear)
 
 
 def portfolio(
@@ -344,7 +357,7 @@ def portfolio(
     at_least(3, weights=weights)
     if weights % 2 == 0:
         raise InputError(f"weights = {weights}: an odd number, so that the mix by halves is one")
-    _positive("deviation", deviation)
+    positive("deviation", deviation)
     if not -1 < correlation < 1:
         raise InputError(f"correlation = {correlation}: it must lie between -1 and 1")
     lead = 2 * _lead(question, price, trap=-TRAP / 2) * deviation
@@ -364,21 +377,26 @@ def portfolio(
 
 
 def _constant(
-    name: str, question: str, mdp: TabularMDP, actions: tuple[str, ...], cells: tuple[int, int]
+    name: str,
+    question: str,
+    mdp: TabularMDP,
+    actions: tuple[str, ...],
+    cells: tuple[int, int],
+    levels: tuple[str, ...] = (),
 ) -> RiskTask:
     """A task in which the same question is put in every state: action 0 is sure, 1 is risky."""
     everywhere = np.ones(mdp.num_states, bool)
     sure, risky = _everywhere(mdp, 0), _everywhere(mdp, 1)
-    return RiskTask(name, question, mdp, sure, risky, everywhere, actions, cells)
+    return RiskTask(name, question, mdp, sure, risky, everywhere, actions, cells, levels)
 
 
-def _positive(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
+def positive(name: str, value: float) -> None:
+    if not isinstance(value, Real) or not (math.isfinite(value) and value > 0):
         raise InputError(f"{name} = {value}: it must be a positive number")
 
 
 def _chance(name: str, value: float) -> None:
-    if not 0 < value < 1:
+    if not isinstance(value, Real) or not 0 < value < 1:
         raise InputError(f"{name} = {value}: a chance lies between 0 and 1")
 
 

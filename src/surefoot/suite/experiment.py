@@ -29,17 +29,19 @@ from surefoot.paper.claims import Claim, Verdict
 from surefoot.paper.experiment import Columns, Experiment, by_cells
 from surefoot.policies import policy_named
 from surefoot.suite.figures import draw
-from surefoot.suite.networks import NETWORK_PLAYERS, SB3_PLAYERS, train_network, train_sb3
+from surefoot.suite.networks import NETWORK_PLAYERS, RULES, SB3_PLAYERS, train_network, train_sb3
 from surefoot.suite.scores import RIGHT, Score, score, simulated, solved, static_cvar, word
 from surefoot.training.engines import check_engine
 
-RULES = ("ssd", "greedy", "cvar:0.05", "cvar:0.25", "cvar:0.45", "mean-variance")
 LEVELS = (0.05, 0.25, 0.45)
 TABULAR = (*RULES, *(f"static cvar:{level}" for level in LEVELS))
 PLAYERS = (*TABULAR, *NETWORK_PLAYERS, *SB3_PLAYERS)
 ALL = (*FINITE_TASKS, *NETWORK_TASKS)
+SCALED = "two-roads"
+"""The task for networks that is asked at every scale, on half of the seeds: the cheapest one."""
 QUICK: dict[str, Any] = {
-    "seeds": 4, "network_seeds": 1, "episodes": 150, "steps": 1500, "scales": (1.0,),
+    "seeds": 4, "network_seeds": 1, "sb3_seeds": 1, "episodes": 150, "steps": 1500,
+    "scales": (1.0,),
 }  # fmt: skip
 
 
@@ -74,12 +76,15 @@ class SuiteConfig:
     """Seeds of a table."""
     network_seeds: int = 10
     """Seeds of a network."""
+    sb3_seeds: int = 3
+    """Models of sb3-contrib."""
     episodes: int = 4000
     """Episodes of a table."""
     steps: int = 15_000
-    """Training steps of a network; CartPole takes three times as many."""
+    """Training steps of a network; CartPole and trading take twice as many."""
     scales: tuple[float, ...] = (1.0, 1000.0, 0.001)
-    """What rewards are multiplied by, where rules decide on the same data; 1 comes first."""
+    """What rewards are multiplied by, where rules decide on the same data and for the networks of
+    two-roads; 1 comes first."""
     seed: int = 0
     """First seed."""
     quick: bool = False
@@ -110,8 +115,14 @@ class SuiteConfig:
         if self.scales[:1] != (1.0,) or not all(0 < scale < math.inf for scale in self.scales):
             raise InputError(f"scales = {self.scales}: 1 first, then other positive numbers")
         at_least(2, seeds=self.seeds)
-        at_least(1, network_seeds=self.network_seeds, episodes=self.episodes, steps=self.steps)
+        at_least(1, network_seeds=self.network_seeds, sb3_seeds=self.sb3_seeds)
+        at_least(1, episodes=self.episodes, steps=self.steps)
         check_engine(self.engine, self.address, self.workers or None)
+
+    @property
+    def most_seeds(self) -> int:
+        """Of any of the tasks."""
+        return max(self.seeds if t in FINITE_TASKS else self.network_seeds for t in self.tasks)
 
     def plays(self, name: str) -> bool:
         return name in self.agents
@@ -132,6 +143,9 @@ class SuiteConfig:
         ]
         if any(map(self.plays, NETWORK_PLAYERS)):
             cells += [SuiteCell("network", *both, 1.0, seed) for both in networks for seed in seeds]
+            scaled = [(*both, s) for both in networks if both[0] == SCALED for s in self.scales[1:]]
+            few = seeds[: max(2, len(seeds) // 2)]
+            cells += [SuiteCell("network", *each, seed) for each in scaled for seed in few]
         if any(map(self.plays, SB3_PLAYERS)):
             cells += [SuiteCell("sb3", *both) for both in networks]
         return cells
@@ -145,7 +159,7 @@ def compute_cell(job: tuple[SuiteConfig, SuiteCell]) -> dict[str, Columns]:
     if cell.way == "network":
         return {cell.name: train_network(cell, config.steps, config.agents)}
     if cell.way == "sb3":
-        seeds = range(config.seed, config.seed + config.network_seeds)
+        seeds = range(config.seed, config.seed + config.sb3_seeds)
         return {cell.name: train_sb3(cell, config.steps, seeds)}
     task = finite_task(cell.task, cell.question, scale=cell.scale)
     kinds = {"same": _same, "online": _online, "static": _static}
@@ -252,6 +266,9 @@ def _columns(rows: list[tuple[str, int, Score, str]]) -> Columns:
 # --- results ---------------------------------------------------------------------------------
 
 
+USUAL = ("player", "seed", "right", "given_up", "spread", "word", "note")  # columns of every cell
+
+
 class SuiteRow(NamedTuple):
     """A player in one task: what all its seeds came to."""
 
@@ -265,12 +282,18 @@ class SuiteRow(NamedTuple):
     spread: Interval | None
     words: dict[str, int]
     solved: bool | None  # None where no action is right
+    more: dict[str, Interval | None]
+    """Of networks: mean and tails of the return, exposure to noise, CPU seconds of a training."""
     note: str = ""
 
     @property
     def title(self) -> str:
         scale = "" if self.scale == 1 else f" x {self.scale:g}"
         return f"{self.task}, {self.question}{scale}"
+
+
+DEFAULT = {"same": "ssd", "online": "ssd", "network": "network: ssd"}
+"""Our agent as it is, by the way of learning."""
 
 
 class SuiteResults(NamedTuple):
@@ -308,7 +331,10 @@ def _row(key: tuple[Any, ...], whole: Mapping[str, np.ndarray]) -> SuiteRow:
     first, second, third = (_interval(whole[name]) for name in ("right", "given_up", "spread"))
     notes = np.unique(whole["note"]) if "note" in whole else np.array([""])
     note = "; ".join(filter(None, map(str, notes)))
-    return SuiteRow(way, task, question, scale, player, first, second, third, words, answered, note)
+    more = {name: _interval(whole[name]) for name in whole if name not in USUAL}
+    return SuiteRow(
+        way, task, question, scale, player, first, second, third, words, answered, more, note
+    )
 
 
 def _interval(values: np.ndarray) -> Interval | None:
@@ -331,11 +357,11 @@ def _against(results: SuiteResults) -> list[dict[str, Any]]:
     """Share of right decisions of the default rule less each other's, seed by seed, with Holm's
     correction over all of them."""
     found = []
-    for way in ("same", "online"):
+    for way, default in DEFAULT.items():
         for row in results.of(way):
-            own = results.values.get((way, row.title, "ssd"))
+            own = results.values.get((way, row.title, default))
             other = results.values[way, row.title, row.player]
-            if row.player == "ssd" or own is None:
+            if row.player == default or own is None or row.right is None or len(own) < 2:
                 continue
             made = paired_difference(own, other)
             found.append(
@@ -350,8 +376,8 @@ def _against(results: SuiteResults) -> list[dict[str, Any]]:
 
 def judge(results: SuiteResults) -> list[Claim]:
     claims = []
-    for way in ("same", "online"):
-        own = results.of(way, "ssd")
+    for way, default in DEFAULT.items():
+        own = [row for row in results.of(way, default) if row.solved is not None]
         if not own:
             continue
         for question, wanted in (
@@ -383,20 +409,21 @@ def _claim(way: str, question: str, wanted: str, rows: list[SuiteRow]) -> Claim:
 
 
 def _ways(way: str) -> str:
-    return "the rule on the same data" if way == "same" else "the agent, online"
+    titles = {"same": "the rule on the same data", "online": "the agent, online"}
+    return titles.get(way, "networks")
 
 
 def _others(results: SuiteResults, way: str) -> Claim:
     """Which rules solve every question at the scale 1."""
-    tasks = {row.title for row in results.of(way) if row.scale == 1}
+    tasks = {row.title for row in results.of(way) if row.scale == 1 and row.solved is not None}
     done: dict[str, set[str]] = {}
-    for row in (*results.of(way), *results.of("static")):
+    for row in (*results.of(way), *results.of("sb3" if way == "network" else "static")):
         if row.scale == 1 and row.solved:
             done.setdefault(row.player, set()).add(row.title)
     counts = {player: len(found) for player, found in sorted(done.items())}
     everything = [player for player, number in counts.items() if number == len(tasks)]
     said = ", ".join(f"{player} {number}" for player, number in counts.items())
-    holds = everything == ["ssd"]
+    holds = everything == [DEFAULT[way]]
     return Claim(
         f"suite/{way}-others",
         "not claimed",
@@ -404,15 +431,17 @@ def _others(results: SuiteResults, way: str) -> Claim:
         f"({_ways(way)}).",
         f"questions answered: {said}",
         "reproduced" if holds else "not reproduced",
-        "Static CVaR plans with the process known, where rewards are discrete.",
+        "Our rules decide on the same networks."
+        if way == "network"
+        else "Static CVaR plans with the process known, where rewards are discrete.",
     )
 
 
 def _established(results: SuiteResults, way: str) -> Claim:
     """On a tie the means are equal, so that dominance can hardly be established: see the page."""
     counts: dict[str, int] = {}
-    for row in results.of(way, "ssd"):
-        if row.question == "tie":
+    for row in results.of(way, DEFAULT[way]):
+        if row.question == "tie" and row.solved is not None:
             for said, number in row.words.items():
                 counts[said] = counts.get(said, 0) + number
     total = sum(counts.values())
@@ -438,5 +467,5 @@ EXPERIMENT = Experiment(
     summarise=summary,
     judge=judge,
     draw=draw,
-    seeds=lambda config: list(range(config.seed, config.seed + config.seeds)),
+    seeds=lambda config: list(range(config.seed, config.seed + config.most_seeds)),
 )

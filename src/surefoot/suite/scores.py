@@ -208,6 +208,7 @@ Choose = Callable[[np.ndarray], Any]
 class Episodes(NamedTuple):
     returns: np.ndarray  # [E]
     exposure: np.ndarray  # [E] share of the steps that were at risk
+    expected: Any = 0.0  # [E] the same steps without the noise of their rewards
     steps: Any = 0.0  # [E]
     ended: Any = False  # [E] by termination, not by the time limit
 
@@ -219,41 +220,46 @@ def play(env: NoisyEnv, choose: Choose, episodes: int, seed: int) -> Episodes:
     """Episodes side by side: the environment compiled, the choice from outside."""
     reset, step = _stepping(env)
     state = reset(jax.random.split(jax.random.key(seed), episodes))
-    total, risk, steps = np.zeros(episodes), np.zeros(episodes), np.zeros(episodes)
+    total, expected, risk, steps = np.zeros((4, episodes))
     going, ended = np.ones(episodes, bool), np.zeros(episodes, bool)
     while going.any():
         x = np.asarray(state.x)
         actions = jnp.asarray(np.asarray(choose(x)).astype(np.int32))
         risk += going & np.asarray(env.at_risk(x))
         steps += going
-        state, _, reward, terminated, truncated = step(state, actions)
+        state, reward, mean, terminated, truncated = step(state, actions)
         total += np.where(going, np.asarray(reward, np.float64), 0.0)
+        expected += np.where(going, np.asarray(mean, np.float64), 0.0)
         ended |= going & np.asarray(terminated)
         going &= ~np.asarray(terminated | truncated)
-    return Episodes(total, risk / steps, steps, ended)
+    return Episodes(total, risk / steps, expected, steps, ended)
 
 
 @lru_cache(maxsize=16)
 def _stepping(env: NoisyEnv) -> tuple[Any, Any]:
-    return jax.jit(jax.vmap(env.reset)), jax.jit(jax.vmap(env.step))
+    def step(state: Any, action: Any) -> tuple[Any, ...]:
+        after, _, reward, *ends = env.step(state, action)
+        return after, reward, env.scale * env.move(state.x, action)[1], *ends
+
+    return jax.jit(jax.vmap(env.reset)), jax.jit(jax.vmap(step))
 
 
-def score_episodes(env: NoisyEnv, name: str, played: Episodes) -> Score:
+def score_episodes(env: NoisyEnv, played: Episodes) -> Score:
     """On the roads an episode is right or wrong, and wrong if it does not arrive; with the pole
-    every step is, and one that is not made is wrong; trading has no right action. What is given up
-    is known up to the error of a mean of so many episodes."""
-    mean = float(played.returns.mean())
+    every step is, and one that is not made is wrong. What is given up there is counted without the
+    noise of the rewards, which moves nothing else. Trading has no right action; what it gives up is
+    known up to the error of a mean of so many episodes."""
     if isinstance(env, MeanReversion):
-        best = best_trading(env).mean
-        return Score(math.nan, (best - mean) / float(played.returns.std()), math.nan)
+        lost = best_trading(env).mean - float(played.returns.mean())
+        return Score(math.nan, lost / float(played.returns.std()), math.nan)
     assert isinstance(env, TwoRoads | NoisyCartPole)
-    roads = name == "two-roads"
+    roads = isinstance(env, TwoRoads)
     risky = np.asarray(played.exposure > 0 if roads else played.exposure, float)
     done = np.asarray(played.ended, float) if roads else played.steps / env.time_limit
     right = done * (risky if env.question == "price" else 1 - risky)
     unit = env.scale * env.deviation
     return Score(
         float(np.mean(right)),
-        (env.best_mean - mean) / unit,
+        (env.best_mean - float(played.expected.mean())) / unit,
         float(played.returns.std()) / unit,
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from surefoot.envs import FINITE_TASKS, QUESTIONS, RiskTask, TabularEnv, finite_task
 from surefoot.envs.noisy import NETWORK_TASKS, NoisyEnv, PureGymEnv
-from surefoot.errors import InputError, at_least, unknown
+from surefoot.errors import InputError, check_episodes, unknown
 from surefoot.runs.progress import progress
 from surefoot.suite.players import chooser
 from surefoot.suite.scores import HORIZON, Score, play, score, score_episodes
@@ -64,7 +64,7 @@ def run(
     """
     if (player is None) == (train is None):
         raise InputError("pass a player, or train, a function that makes one for an environment")
-    at_least(2, episodes=episodes)
+    check_episodes(2, episodes=episodes)
     for name in tasks:
         if name not in TASKS:
             raise unknown("task", name, TASKS)
@@ -78,7 +78,7 @@ def run(
             task = finite_task(name, question, **knobs) if name in FINITE_TASKS else None
             env = environment(name, question, **knobs)
             made = player if train is None else train(env, seed)
-            rows.append((name, question, _scored(made, env, name, task, policy, episodes, seed)))
+            rows.append((name, question, _scored(made, env, task, policy, episodes, seed)))
             bar.advance()
     return SuiteScores(tuple(rows))
 
@@ -98,7 +98,6 @@ def _questions(name: str) -> tuple[str, ...]:
 def _scored(
     player: Any,
     env: gym.Env[Any, Any],
-    name: str,
     task: RiskTask | None,
     policy: str | None,
     episodes: int,
@@ -109,4 +108,4 @@ def _scored(
         return score(task, choose(np.arange(task.mdp.num_states)))
     pure: NoisyEnv = env.unwrapped.pure  # type: ignore[attr-defined]
     choose = chooser(player, pure.num_actions, policy)
-    return score_episodes(pure, name, play(pure, choose, episodes, seed))
+    return score_episodes(pure, play(pure, choose, episodes, seed))
