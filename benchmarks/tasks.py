@@ -6,19 +6,28 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete
 from gymnasium.wrappers import TimeLimit, TransformObservation
 
 MOST = 2_000  # steps of a MinAtar episode: the games end by losing only
 
 
-def lava(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
-    """MiniGrid's 7 x 7 view as 147 numbers: kinds, colours and states, at most 10 each."""
-    from minigrid.wrappers import ImgObsWrapper
+class Lava(gym.ActionWrapper[Any, Any, Any]):
+    """MiniGrid's 7 x 7 view as 147 zeros and ones, where there is wall, goal and lava; of the seven
+    actions those that do something here: left, right and forward."""
 
-    space = Box(0, 1, (147,), np.float32)
-    flat = lambda obs: obs.ravel().astype(np.float32) / 10  # noqa: E731
-    return TransformObservation(ImgObsWrapper(env), flat, space)
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        from minigrid.core.constants import OBJECT_TO_IDX
+        from minigrid.wrappers import ImgObsWrapper
+
+        kinds = np.array([OBJECT_TO_IDX[name] for name in ("wall", "goal", "lava")])
+        planes = lambda obs: (obs[..., :1] == kinds).ravel().astype(np.float32)  # noqa: E731
+        space = Box(0, 1, (147,), np.float32)
+        super().__init__(TransformObservation(ImgObsWrapper(env), planes, space))
+        self.action_space = Discrete(3)
+
+    def action(self, action: Any) -> Any:
+        return action
 
 
 class Fresh(gym.Wrapper[Any, Any, Any, Any]):
