@@ -33,7 +33,8 @@ LEARNING_HEAD = """# Learning beside sb3-contrib
 Our QR and WGF agents and sb3-contrib's QR-DQN, at the same settings, steps and seeds, trained one
 after the other by `make bench-learning`. This page is made from the results it wrote into
 `benchmarks/results/`. Returns are undiscounted, of ten greedy episodes, twenty times during
-training; a run's score is the mean over the last fifth of them.
+training (highway-fast: twenty episodes, four times); a run's score is the mean over the last fifth
+of them.
 
 "paper" stands for the settings of section 5.3 (two hidden layers of 256, 2 particles, Adam 1e-3,
 batch 32, replay 10,000, exploration 0.1, gamma 0.99), with a target period of 100 steps and
@@ -158,10 +159,20 @@ def reproduction() -> None:
             parts.append(f"*{caption(name, figure)}*")
         versions = run.read_provenance()["versions"]
         shown = ", ".join(f"{k} {v}" for k, v in versions.items())
-        parts.append(
-            f"`surefoot reproduce {name}`; {shown}; seeds {run.read_provenance()['seeds']}."
-        )
+        seeds = _seeds(run.read_provenance()["seeds"])
+        parts.append(f"`surefoot reproduce {name}`; {shown}; {seeds}.")
     (DOCS / "reproduction.md").write_text("\n\n".join(parts) + "\n")
+
+
+def _seeds(seeds: Any) -> str:
+    """What provenance.json holds, in words: `seed 0`, `seeds 1000 to 1039`."""
+    numbers = list(seeds.values()) if isinstance(seeds, dict) else seeds
+    first, last = numbers[0], numbers[-1]
+    if len(numbers) == 1:
+        return f"seed {first}"
+    if numbers == list(range(first, last + 1)):
+        return f"seeds {first} to {last}"
+    return f"seeds {', '.join(map(str, numbers))}"
 
 
 def sweep_table(summary: dict) -> str:

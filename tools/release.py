@@ -6,8 +6,8 @@ pyproject.toml allows, and each Python from 3.11 on that is there. In one of the
 commands and ten lines run as a new user would run them; mypy checks `examples/` against the wheel.
 
 torch is excluded from every resolution, as it is from the lock (its resolution brings gigabytes):
-the extras sb3 and tianshou are checked to resolve and install beside it, and their adapters run in
-the tests, with `make torch`.
+the extras sb3 and tianshou are installed without it, and their adapters run in the tests, with
+`make torch`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,13 @@ SHORTER = {
     "sweep": ["--steps", "120", "--seeds", "0:2", "--engine", "serial"],
     "reproduce": ["--help"],
 }
+# What an extra brings; None: nothing that can be imported without torch.
+BRINGS = {
+    "envs": "Box2D, pygame", "report": "jinja2, matplotlib, polars", "ray": "ray", "sb3": None,
+    "wandb": "wandb", "tensorboard": "tensorboardX", "tianshou": None, "docs": "mkdocs",
+    "dev": "mypy, pytest, hypothesis", "browser": "selenium", "data": "skfolio",
+    "bench": "ott, ot, arch",
+}  # fmt: skip
 USED = """
 import numpy as np, surefoot as sf
 print(sf.ssd_dominates(np.array([4.0, 6.0]), np.array([0.0, 10.0])))"""
@@ -59,9 +66,11 @@ def check(folder: Path) -> None:
     readme(user, folder)
     types(user, folder)
     for extra in extras():
-        if extra not in ("envs", "report", "dev"):
-            tell(f"extra {extra}")
-            resolve(folder, wheel, extra)
+        made = install(folder, f"extra-{extra}", wheel, extra)
+        brings = BRINGS[extra]
+        told = run(made, "-c", (f"import {brings}" if brings else "") + USED)
+        assert told.splitlines()[-1] == "True", told  # the last line: pygame greets
+        shutil.rmtree(folder / f"extra-{extra}")
     lowest = install(folder, "lowest", wheel, "envs,report", "--resolution", "lowest-direct")
     assert run(lowest, "-c", USED).strip() == "True"
     quick_run(lowest, folder / "lowest-run")
@@ -116,13 +125,6 @@ def install(
     return made
 
 
-def resolve(folder: Path, wheel: Path, extra: str) -> None:
-    """That an extra can be had beside the base: resolved, not downloaded."""
-    made = folder / "base" / "bin" / "python"
-    call([UV, "pip", "install", "-q", "--dry-run", "--python", str(made),
-          *_spec(folder, wheel, extra)])  # fmt: skip
-
-
 def _spec(folder: Path, wheel: Path, extra: str) -> list[str]:
     named = f"surefoot[{extra}] @ file://{wheel}" if extra else str(wheel)
     return ["--excludes", str(folder / "beside.txt"), named]
@@ -146,10 +148,17 @@ def python_of(version: str) -> str | None:
 
 
 def without_extras(python: Path, folder: Path) -> None:
-    """A missing extra is one line, at once."""
-    surefoot = str(python.with_name("surefoot"))
-    done = call([surefoot, "demo"], cwd=folder, code=2)
-    assert "pip install 'surefoot[report]'" in done.stderr, done.stderr
+    """A missing extra is one line that names it, at once, and nothing is left behind."""
+    work = folder / "without"
+    work.mkdir()
+    for words, extra in (
+        (["demo"], "report"),
+        (["train", "LunarLander-v3"], "envs"),
+        (["train", "CartPole-v1", "--tensorboard"], "tensorboard"),
+    ):
+        done = call([str(python.with_name("surefoot")), *words], cwd=work, code=2)
+        assert f"pip install 'surefoot[{extra}]'" in done.stderr, done.stderr
+        assert not list(work.iterdir()), words
 
 
 def readme(python: Path, folder: Path) -> None:
@@ -182,9 +191,14 @@ def quick_run(python: Path, out: Path) -> None:
 def types(python: Path, folder: Path) -> None:
     """The wheel's type information, as a user's mypy sees it."""
     tell("mypy on examples/ against the wheel")
-    call([sys.executable, "-m", "mypy", "--config-file=", "--python-executable", str(python),
-          "--ignore-missing-imports", "--disallow-untyped-defs", "--check-untyped-defs",
-          "--cache-dir", str(folder / "mypy"), str(ROOT / "examples")], cwd=folder)  # fmt: skip
+    mypy = [sys.executable, "-m", "mypy", "--config-file=", "--python-executable", str(python),
+            "--ignore-missing-imports", "--disallow-untyped-defs", "--check-untyped-defs",
+            "--cache-dir", str(folder / "mypy")]  # fmt: skip
+    call([*mypy, str(ROOT / "examples")], cwd=folder)
+    wrong = folder / "wrong.py"  # that the types are seen at all
+    wrong.write_text("import surefoot as sf\n\nsf.TabularAgent('x').learn('x')\n")
+    told = call([*mypy, str(wrong)], cwd=folder, code=1).stdout
+    assert 'has incompatible type "str"' in told, told
 
 
 # --- processes ---------------------------------------------------------------------------------

@@ -78,6 +78,13 @@ def must_fit(numbers: int, what: str) -> None:
         )
 
 
+def check_episodes(least: int, each: int = 4, **episodes: int) -> None:
+    """Refuse an evaluation that could not be kept; an episode takes `each` numbers of 32 bits."""
+    at_least(least, **episodes)
+    for name, number in episodes.items():
+        must_fit(each * number, f"{name} = {number}: they")
+
+
 def visible(text: object) -> str:
     """Text from anywhere, fit to be printed: what would move the cursor, change colours or turn
     the direction of writing is shown as a code, and so is half a character."""

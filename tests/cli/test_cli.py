@@ -111,6 +111,7 @@ def test_toml_mistakes_are_named(tmp_path):
         from_toml(RiskyCliffConfig, tmp_path / "none.toml")
 
 
+@pytest.mark.wide
 def test_compare_on_a_file(tmp_path, capsys):
     path = tmp_path / "returns.csv"
     path.write_text("sure,risky\n" + "".join(f"{5 + 0.01 * (i % 3)},{i % 11}\n" for i in range(60)))

@@ -51,6 +51,7 @@ def test_the_first_observation_is_the_default(tabular, tmp_path, capsys):
     assert str(agent.explain(36)) in text
 
 
+@pytest.mark.wide
 def test_an_observation_of_a_network(neural, tmp_path, capsys):
     path, agent = neural
     text = run([path, "--obs", "0.1,0,-0.02,0"], tmp_path, capsys)
@@ -70,6 +71,7 @@ def test_another_policy_on_the_same_distributions(neural, tmp_path, capsys):
     assert f"action {('push left', 'push right')[int(z[:, 0].argmax())]}" in text
 
 
+@pytest.mark.wide
 def test_returns_of_a_file(tmp_path, capsys):
     # The same mean of 2; the other's F^-2 about it is 0.5 lower at 1/2. Two rows say little: the
     # deviation of the risky mean is 1 / sqrt(2 - 1) of itself.

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 
 import pytest
 
@@ -52,12 +53,23 @@ def test_tabular_runs_tell_their_returns_too(tmp_path):
     )
     pytest.importorskip("torch", reason="torch is missing: `make torch` installs it")
     words = ["train", "FrozenLake-v1", "--steps", "300", "--memory", "4", "--tensorboard"]
-    assert main([*words, "--eval-every", "150", "--out", str(tmp_path)]) == 0
-    found = reader.EventAccumulator(str(tmp_path / "tensorboard"))
-    found.Reload()
-    rows = (tmp_path / "episodes.csv").read_text().splitlines()[1:]
-    assert len(found.Scalars("episode/return")) == len(rows)
-    assert found.Scalars("evaluation/return")
+    words += ["--eval-every", "150", "--checkpoint-every", "100", "--out", str(tmp_path)]
+    for resumed in (False, True):
+        if resumed:  # as a kill after step 200 leaves it: the last third is done again
+            (tmp_path / "complete.json").unlink()
+            checkpoints = sorted((tmp_path / "checkpoints").iterdir())
+            checkpoints[-1].unlink()
+            time.sleep(1.1)  # a file of events is named by the second
+        assert main(words) == 0
+        found = reader.EventAccumulator(str(tmp_path / "tensorboard"))
+        found.Reload()
+        rows = (tmp_path / "episodes.csv").read_text().splitlines()[1:]
+        steps = [int(row.split(",")[0]) for row in rows]
+        assert [s.step for s in found.Scalars("episode/return")] == steps
+        assert len(found.Scalars("evaluation/return")) == 2
+    assert len(list((tmp_path / "tensorboard").iterdir())) == 2
+    assert main([*words, "--existing", "overwrite", "--seed", "1"]) == 0
+    assert len(list((tmp_path / "tensorboard").iterdir())) == 1  # the other run's are gone
 
 
 @pytest.mark.slow

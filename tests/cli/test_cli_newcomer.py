@@ -14,6 +14,8 @@ from surefoot.cli.options import read_count
 from surefoot.errors import InputError
 from surefoot.training.sweep.spec import make_training
 
+pytestmark = pytest.mark.wide
+
 
 @pytest.fixture
 def without(monkeypatch):
@@ -32,6 +34,8 @@ def without(monkeypatch):
     [
         (["demo"], "polars"),
         (["reproduce", "regression"], "matplotlib"),
+        (["suite", "--quick"], "polars"),
+        (["watch", "run"], "matplotlib"),
         (["report", "."], "jinja2"),
         (["explain", "--returns", "returns.csv"], "matplotlib"),
     ],

@@ -86,6 +86,7 @@ def test_asked_again_it_is_whole_and_with_more_steps_it_goes_on(tmp_path, capsys
     )
 
 
+@pytest.mark.wide
 def test_another_configuration_is_refused_or_overwritten(tmp_path, capsys):
     words = [*CLIFF, "--steps", "200", "--out", str(tmp_path)]
     assert main(words) == 0
@@ -118,6 +119,7 @@ class Stop(Exception):
     pass
 
 
+@pytest.mark.wide
 def test_a_crash_loses_nothing(tmp_path, monkeypatch):
     """The logs of a tabular run that died between checkpoints, and the agent, as if it had not."""
     plan = Training(
@@ -144,6 +146,7 @@ def test_a_crash_loses_nothing(tmp_path, monkeypatch):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
@@ -217,6 +220,7 @@ def test_where_runs_go_by_default():
     assert default_out(Training("own:Env-v0")) == Path("runs/Env-v0-qr-seed0")
 
 
+@pytest.mark.wide
 def test_arguments_of_the_environment(tmp_path):
     words = ["train", "FrozenLake-v1", "--env-option", "is_slippery=false", *TABLE_WORDS]
     words += ["--env-option", "map_name=8x8", "--steps", "100", "--out", str(tmp_path)]
@@ -229,6 +233,7 @@ def test_arguments_of_the_environment(tmp_path):
 # --- evaluate ----------------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 def test_evaluate_compares_policies_and_writes_returns(cartpole, tmp_path, capsys):
     out = tmp_path / "evaluated"
     words = ["evaluate", str(cartpole), "--policy", "ssd", "cvar:0.25", "--episodes", "5"]

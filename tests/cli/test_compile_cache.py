@@ -87,6 +87,7 @@ jax.jit(lambda x: x @ x + 3)(jax.numpy.ones((4, 4)))
 """
 
 
+@pytest.mark.wide
 def test_programs_are_kept(tmp_path):
     environment = {k: v for k, v in os.environ.items() if k != JAX} | {SECONDS: "0"}
     subprocess.run([sys.executable, "-c", PROGRAM], env=environment, check=True)

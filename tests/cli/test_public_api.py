@@ -22,6 +22,7 @@ def fresh(code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.wide
 def test_importing_and_help_bring_nothing_heavy():
     """One process for all: what comes, comes with the first words after which it is there."""
     words = [["--help"], ["--version"], *([c, "--help"] for c in LIGHT)]

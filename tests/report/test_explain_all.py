@@ -83,6 +83,11 @@ def test_what_is_known_by_hand():
     )
     assert answer.tolerance is None
     assert answer.policy == "ssd"
+    # 1, 2, 3.03: a third of the squares is 0.6869, the error 0.1901, (3 * 0.1901 / 0.01)^2 = 3254.
+    # 1, 2, 3.001: the error 0.187, the gap 0.00033, 2.8 million.
+    for best, often in ((3.03, "3,300"), (3.001, "more than a million")):
+        close = by_evidence([[2.0] * 3, [1.0, 2.0, best], [0.0] * 3], [20, 20, 20])
+        assert close.words[2].endswith(f"would show with {often} times the data")
     # Read aloud with the table of numbers below.
     assert str(answer).startswith(answer.words[0])
 

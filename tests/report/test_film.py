@@ -17,6 +17,8 @@ from surefoot.plots.film import Scene, draw_film
 from surefoot.policies import Greedy
 from surefoot.report import report
 
+pytestmark = pytest.mark.wide
+
 
 def scenes(pictures):
     z = np.array([[0.0, 1.0, 2.0], [3.0, 4.0, 8.0]])
@@ -46,7 +48,8 @@ def test_every_scene_is_a_frame():
 def test_a_run_is_watched_and_its_report_shows_it(trained, tmp_path, capsys):
     run = tmp_path / "run"
     shutil.copytree(trained, run)
-    assert main(["watch", str(run), "--frames", "3", "--policy", "greedy"]) == 0
+    words = ["--frames", "3", "--episodes", "1e12", "--policy", "greedy"]  # the frames end it
+    assert main(["watch", str(run), *words]) == 0
     assert "watch.gif" in capsys.readouterr().out
     film = Image.open(run / "figures" / "watch.gif")
     assert film.n_frames == 3

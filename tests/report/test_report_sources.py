@@ -21,6 +21,8 @@ from surefoot.report.page import DataTable, Explorer, Figure, Folded, Note
 from surefoot.report.sources import page_of
 from surefoot.runs.directory import RunDir
 
+pytestmark = pytest.mark.wide
+
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><rect width="1" /></svg>'
 PNG = b"\x89PNG\r\n\x1a\n"

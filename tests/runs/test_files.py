@@ -73,6 +73,7 @@ while True:
 """
 
 
+@pytest.mark.wide
 def test_a_killed_writer_leaves_one_version_or_the_other(tmp_path):
     path = tmp_path / "file"
     for pause in (0.001, 0.013, 0.029, 0.051):

@@ -27,7 +27,7 @@ from surefoot.core.markup import html_lines, html_table
 from surefoot.envs.faults import Fault, FaultPolicy, TrainingEnv, fault_policy
 from surefoot.envs.making import env_name, separate_env
 from surefoot.envs.masks import Masks, checked_masks
-from surefoot.errors import InputError, RunError, at_least, unknown
+from surefoot.errors import InputError, RunError, at_least, check_episodes, unknown
 from surefoot.policies import SSD, Decision, Policy, policy_named
 from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.format import settings
@@ -169,6 +169,7 @@ class Agent(Saved):
         at_least(0, total_timesteps=total_timesteps)
         if eval_every is not None:
             at_least(1, eval_every=eval_every)
+            check_episodes(1, eval_episodes=eval_episodes)
         policy = fault_policy(on_fault)
         if self._training_env is not None:
             self._training_env.limit_time(policy.step_timeout)
@@ -333,7 +334,7 @@ class Agent(Saved):
         A separate environment and key: training is not disturbed, and equal seeds give equal
         episodes.
         """
-        at_least(1, episodes=episodes)
+        check_episodes(1, episodes=episodes)
         seed = self.seed + EVALUATION_SEEDS if seed is None else seed
         env, act, totals = self._evaluation_env(), self._actor(), np.zeros(episodes)
         masks = Masks(env)

@@ -149,8 +149,10 @@ class Explanation:
             elif self.tied[a]:
                 more = "more data may tell them apart"
                 if gap > 0:
-                    times = (self.standard_errors * error / gap) ** 2
-                    more = f"a gap of this size would show with {max(times, 1):.2g} times the data"
+                    times = max((self.standard_errors * error / gap) ** 2, 1)
+                    often = f"{times:.2g}" if times < 100 else f"{float(f'{times:.2g}'):,.0f}"
+                    often = often if times < 1e6 else "more than a million"
+                    more = f"a gap of this size would show with {often} times the data"
                 said.append(
                     f"{name} and {self.names[best]} are worth the same as far as the data tell: "
                     f"gap {gap:.3g}, standard error {error:.2g}; {more}"

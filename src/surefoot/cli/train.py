@@ -42,14 +42,14 @@ RUN: list[Row] = [
      "directory holds a run: go on with it if it is the same one, refuse, or begin anew."),
     ("env_option", tyro.conf.UseAppendAction[tuple[str, ...]], (), "Argument of the environment: "
      "--env-option is_slippery=false; repeat it for more."),
+    ("wrapper", tyro.conf.UseAppendAction[tuple[str, ...]], (), "Wrapper around the environment: "
+     "--wrapper minigrid.wrappers:ImgObsWrapper; repeat it for more, the first is innermost."),
     ("on_fault", Literal["stop", "retry"], "stop", "When the environment raises or returns no "
      "number: stop with all that was learned, or go on in a new episode, up to ten times."),
 ]  # fmt: skip
 COMPILED: Row = ("compiled", bool, False, "Run the environment inside the compiled loop, 2 to 3 "
                  "times as fast (CartPole-v1 and MountainCar-v0).")  # fmt: skip
 LOGGING: list[Row] = [
-    ("wrapper", tyro.conf.UseAppendAction[tuple[str, ...]], (), "Wrapper around the environment: "
-     "--wrapper minigrid.wrappers:ImgObsWrapper; repeat it for more, the first is innermost."),
     ("eval_every", int | None, None, "Steps between evaluations without exploration; none by "
      "default."),
     ("eval_episodes", int, 10, "Episodes of each evaluation, and of the one at the end."),

@@ -61,6 +61,8 @@ def _scenes(
     scenes: list[Scene] = []
     masks = Masks(env)
     for episode in range(episodes):
+        if len(scenes) == frames:
+            break
         obs, info = env.reset(seed=seed + episode)
         total, step, over = 0.0, 0, False
         while not over and len(scenes) < frames:

@@ -100,15 +100,19 @@ def _within(stored: Stored) -> list[Part]:
     if not stored.has("episodes.csv"):
         return []
     speed = stored.columns("speed.csv") if stored.has("speed.csv") else None
-    figure = plots.draw_within(stored.columns("episodes.csv"), speed)
+    episodes = stored.columns("episodes.csv")
+    figure = plots.draw_within(episodes, speed)
     if figure is None:
         return []
     caption = (
-        "Of the update after an episode's last step. Estimates are of its batch's actions, in the "
-        "environment's units; dominance is the share of the actions bootstrapped from that were "
-        "taken because they are surer than others worth the same. The speed is that of training, "
-        "evaluations apart; compiling counts in the first points."
+        "The speed is that of training, evaluations apart; compiling counts in the first points."
     )
+    if "grad_norm" in episodes:  # a network's; a table says nothing of its updates
+        caption = (
+            "Of the update after an episode's last step. Estimates are of its batch's actions, in "
+            "the environment's units; dominance is the share of the actions bootstrapped from that "
+            f"were taken because they are surer than others worth the same. {caption}"
+        )
     return [Figure("within", "Training from within", drawn_uri(figure), caption)]
 
 

@@ -66,7 +66,7 @@ FILES = (
     "distributions.csv",
     "speed.csv",
 )
-FOLDERS = ("figures", "checkpoints")
+FOLDERS = ("figures", "checkpoints", "tensorboard")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 

@@ -92,6 +92,9 @@ class RunLog:
                     "it is another run's; choose another directory"
                 )
         self._tables["speed"].forget_after(step)  # no two runs are equally fast
+        for hook in self.hooks:
+            if isinstance(hook, TensorBoard):
+                hook.begin(step)
 
     def episode(self, episode: Finished, row: tuple[Any, ...] | None = None) -> None:
         """A finished episode; `row` is its line where the table has other columns."""
@@ -164,24 +167,31 @@ class RunLog:
 
 
 class TensorBoard:
-    """Scalars for TensorBoard; needs `tensorboard` (or torch with it) to be installed."""
+    """Scalars for TensorBoard; needs tensorboardX, or torch with tensorboard, to be installed."""
 
     def __init__(self, directory: str | Path) -> None:
-        self._writer = _tensorboard_writer(directory)
+        self._directory, self._make = str(directory), _tensorboard_writer()
+        self._done = 0
+        self._writer: Any = None
+
+    def begin(self, step: int) -> None:
+        """So many steps are done: rows of later ones are written again, and shown once."""
+        self._done = step
 
     def scalar(self, name: str, value: float, step: int) -> None:
+        if self._writer is None:
+            self._writer = self._make(self._directory, purge_step=self._done + 1)
         self._writer.add_scalar(name, value, step)
 
     def close(self) -> None:
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
 
-def _tensorboard_writer(directory: str | Path) -> Any:
+def _tensorboard_writer() -> Any:
     for module in ("torch.utils.tensorboard", "tensorboardX"):
-        try:
-            return importlib.import_module(module).SummaryWriter(str(directory))
-        except ImportError:
-            continue
+        with contextlib.suppress(ImportError):
+            return importlib.import_module(module).SummaryWriter
     raise InputError("TensorBoard logging needs tensorboardX, or torch with tensorboard")
 
 

@@ -20,7 +20,7 @@ from surefoot.envs import TabularEnv
 from surefoot.envs.discrete import DiscreteEnv, decode
 from surefoot.envs.making import made_env
 from surefoot.envs.masks import Masks
-from surefoot.errors import InputError, RunError, at_least
+from surefoot.errors import InputError, RunError, check_episodes
 from surefoot.policies import SSD, DecidedBy, Decision, Greedy, mean_alone, policy_named
 from surefoot.runs.progress import Bar, progress
 
@@ -55,13 +55,18 @@ class Evaluated:
 
     @property
     def deviation(self) -> float:
+        if self.returns.min() == self.returns.max():  # exactly, whatever the mean is rounded to
+            return 0.0
         return float(np.std(self.returns, ddof=1))
 
     def cvar(self, level: float, seed: int = 0) -> Interval:
         """Mean of the worst share with a percentile bootstrap interval."""
-        n = len(self.returns)
-        drawn = np.random.default_rng(seed).integers(n, size=(RESAMPLES, n))
-        low, high = np.quantile(np.asarray(cvar(self.returns[drawn], level)), [0.025, 0.975])
+        n, rng = len(self.returns), np.random.default_rng(seed)
+        found = [  # a million numbers at a time
+            np.asarray(cvar(self.returns[rng.integers(n, size=(rows, n))], level))
+            for rows in _parts(RESAMPLES, max(1, 1_000_000 // n))
+        ]
+        low, high = np.quantile(np.concatenate(found), [0.025, 0.975])
         return Interval(float(cvar(self.returns, level)), float(low), float(high), n)
 
     def row(self, seed: int = 0) -> tuple[str, ...]:
@@ -96,7 +101,7 @@ def evaluate(
     environment or a function that makes one; by default it is the agent's own. Every policy
     meets the same seeds, so that the returns can be compared as pairs.
     """
-    at_least(2, episodes=episodes)
+    check_episodes(2, 4 * len(policies), episodes=episodes)
     if not policies:
         raise InputError("policies: name at least one, such as ssd")
     if len(set(policies)) < len(policies):
@@ -158,6 +163,10 @@ def _episodes(
                 masks[i] = readers[i].expect(info, final=at[i] is None)
     shares = {who: number / counts.total() for who, number in counts.most_common()}
     return Evaluated(name, totals, lengths, shares)
+
+
+def _parts(total: int, most: int) -> list[int]:
+    return [min(most, total - done) for done in range(0, total, most)]
 
 
 def _who(decision: Decision, by_mean: bool) -> list[str]:

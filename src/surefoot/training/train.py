@@ -31,7 +31,7 @@ from surefoot.agents.neural import NeuralAgent, NeuralConfig
 from surefoot.agents.tabular import TabularAgent, TabularConfig
 from surefoot.core.stats import mean_interval
 from surefoot.envs.making import made_env
-from surefoot.errors import InputError, at_least
+from surefoot.errors import InputError, at_least, check_episodes
 from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.directory import Existing, RunDir
 from surefoot.runs.files import plain
@@ -68,7 +68,8 @@ class Training:
     def __post_init__(self) -> None:
         at_least(1, steps=self.steps, watch_every=self.watch_every)
         at_least(1, checkpoint_every=self.checkpoint_every)
-        at_least(0, seed=self.seed, eval_episodes=self.eval_episodes)
+        at_least(0, seed=self.seed)
+        check_episodes(0, eval_episodes=self.eval_episodes)
         if self.eval_every is not None:
             at_least(1, eval_every=self.eval_every)
         if self.compiled and self.agent == "tabular":

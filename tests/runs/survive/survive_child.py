@@ -1,8 +1,9 @@
-"""Trains runs of all four kinds, each from wherever its checkpoints are; made to be killed.
+"""Trains runs of all kinds, each from wherever its checkpoints are; made to be killed.
 
 python survive_child.py FOLDER FIRST [replace|replaced|fsync N]
 
-FIRST is the number of the kind to begin with, so that deaths are spread over all of them.
+FIRST is the number of the kind to begin with, so that deaths are spread over all of them; a
+negative one stands for an experiment instead.
 """
 
 from __future__ import annotations
@@ -47,11 +48,12 @@ def digest(agent: Any) -> str:
 
 
 def trainings() -> dict[str, Any]:
-    """The same four as runs of `train`, evaluated and watched on the way."""
+    """The same four and several environments at once as runs of `train`, evaluated and watched on
+    the way."""
     import surefoot as sf
 
     tabular = sf.TabularConfig(**TABLE)
-    neural = sf.NeuralConfig(**TINY)
+    neural, lanes = sf.NeuralConfig(**TINY), sf.NeuralConfig(**TINY, n_envs=3)
     looks = {"eval_every": 100, "eval_episodes": 1, "watch": ("start",), "watch_every": 50}
     looks |= {"steps": STEPS, "checkpoint_every": EVERY}
     return {
@@ -59,6 +61,7 @@ def trainings() -> dict[str, Any]:
         "tabular-stepped": sf.Training("Taxi-v4", tabular, seed=3, **looks),
         "neural-compiled": sf.Training("CartPole-v1", neural, compiled=True, **looks),
         "neural-gymnasium": sf.Training("CartPole-v1", neural, seed=5, **looks),
+        "neural-lanes": sf.Training("CartPole-v1", lanes, seed=6, **looks),
     }
 
 
@@ -66,6 +69,13 @@ def train(name: str, folder: Path) -> None:
     import surefoot as sf
 
     sf.train(trainings()[name], folder / name)
+
+
+def experiment(folder: Path) -> None:
+    """One that compiles nothing: a table, claims, a figure."""
+    from surefoot.paper import theory
+
+    theory.run(theory.TheoryConfig(trials=4), folder, existing="resume")
 
 
 def own_files(run: Path) -> dict[str, bytes]:
@@ -100,9 +110,12 @@ def main(folder: Path, first: int, words: list[str]) -> None:
     if words:
         deadly(words[0], words[1])
     print("go", flush=True)
-    names = list(kinds())
+    if first < 0:
+        return experiment(folder)
+    names = list(trainings())
     for name in names[first:] + names[:first]:
         train(name, folder)
+    return None
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny import TABLE_WORDS
+from tiny import NETWORK, TABLE, TABLE_WORDS
 
 import surefoot as sf
 from surefoot.cli import main
@@ -73,6 +73,7 @@ def test_an_environment_whose_import_fails(name, tmp_path, monkeypatch, capsys):
         ((CLIFF, "--horizon", str(2**31)), "horizon = 2147483648: it must be below 2^31"),
         (("CartPole-v1", "--replay-size", str(10**15)), "the network with its replay would take"),
         (("CartPole-v1", "--hidden", str(10**14)), "the network with its replay would take"),
+        ((CLIFF, "--eval-episodes", "1e12"), "eval_episodes = 1000000000000: they would take"),
         (
             (CLIFF, "--env-option", "rows=2000", "--env-option", "columns=20000"),
             "a cliff of 2,000 x 20,000 cells: it may have 1,000,000",
@@ -98,6 +99,22 @@ def test_a_hundred_thousand_layers_and_a_sweep_of_millions():
         parse_seeds("0:100000000000")
 
 
+@pytest.mark.wide
+def test_a_million_million_episodes_are_refused_before_the_first():
+    table = sf.TabularAgent(CLIFF, **TABLE)
+    network = sf.NeuralAgent("CartPole-v1", compiled=True, **NETWORK)
+    for evaluate in (table.evaluate, network.evaluate, lambda n: sf.evaluate(table, episodes=n)):
+        with pytest.raises(sf.InputError, match="episodes = 1000000000000: they would take"):
+            evaluate(10**12)
+    with pytest.raises(sf.InputError, match="eval_episodes = 1000000000000"):
+        table.learn(10, eval_every=10, eval_episodes=10**12)
+    assert table.num_timesteps == 0
+    with pytest.raises(sf.InputError, match="resamples = 1000000000000: they would take"):
+        sf.compare({"a": GOOD, "b": GOOD}, resamples=10**12)
+    with pytest.raises(sf.InputError, match="episodes = 1000000000000: they would take"):
+        sf.suite.run(table, episodes=10**12)
+
+
 def test_a_small_file_that_unpacks_to_gigabytes(tmp_path, capsys, monkeypatch):
     polars = pytest.importorskip("polars")
     monkeypatch.setattr(tables, "MOST_CELLS", 1_000_000)
@@ -117,6 +134,7 @@ def test_a_small_file_that_unpacks_to_gigabytes(tmp_path, capsys, monkeypatch):
 NASTY = "\x1b[31mred\u202e|[x](y)<b>*_`\ud800\r"
 
 
+@pytest.mark.wide
 def test_text_of_files_is_shown_and_not_obeyed(tmp_path, capsys):
     assert visible(NASTY) == r"\x1b[31mred\u202e|[x](y)<b>*_`\ud800\r"
     assert visible("Zürich, 東京 ok") == "Zürich, 東京 ok"
@@ -279,12 +297,29 @@ def test_180_000_samples_against_whole_numbers(spread):
         at = int(rng.integers(-spread, spread + 1))
         below = np.maximum(at - whole_x, 0).sum(axis=-1) / n * scale
         np.testing.assert_allclose(sf.cumulative_cdf(x, at * scale), below, **close)
+        space = sf.dispersion_space(x, np.array(at * scale))
+        np.testing.assert_allclose(space.frontier, below, **close)
+        ahead = (at - whole_x.mean(axis=-1)) * scale
+        np.testing.assert_allclose(space.right_asymptote, ahead, **close)
+        eighths = [rng.multinomial(8, [1 / k] * k, ROWS) for k in (n, m)]
+        often = [  # a particle as often as its weight says
+            np.repeat(whole.ravel(), weights.ravel()).reshape(ROWS, 8)
+            for whole, weights in zip((whole_x, whole_y), eighths, strict=True)
+        ]
+        gaps = exact(*often)[2].max(axis=-1)
+        weighted = {"x_weights": eighths[0] / 8, "y_weights": eighths[1] / 8}
+        short = np.maximum(gaps, 0) / 8 * scale
+        np.testing.assert_allclose(sf.violation(x, y, **weighted), short, **close)
+        if power:
+            over = sf.ssd_dominates(x, y, **weighted)
+            np.testing.assert_array_equal(over, gaps <= 0)
         if n == m and power:
             both = np.stack([x, y], axis=1)
             reverse = exact(whole_y, whole_x)[2].max(axis=-1) <= 0
             matrix = sf.dominance_matrix(both)
             np.testing.assert_array_equal(matrix[:, 0, 1], second)
             np.testing.assert_array_equal(matrix[:, 1, 0], reverse)
+            np.testing.assert_array_equal(sf.dominant_set(both), np.stack([second, reverse], -1))
 
 
 @pytest.mark.slow
@@ -298,8 +333,11 @@ def test_20_000_decisions_against_fractions():
     with jax.enable_x64(True):
         means = jax.jit(jax.vmap(sf.Greedy().decide))(z, keys).action
         sure = jax.jit(jax.vmap(sf.SSD(0.0).decide))(z, keys).action
+        tail = jax.jit(jax.vmap(sf.CVaR(0.5).decide))(z, keys).action
+        calm = jax.jit(jax.vmap(sf.MeanVariance(0.5).decide))(z, keys).action
     tables_of = {value: Fraction(float(value)) for value in np.unique(z)}
-    for row, greedy, ssd in zip(z, np.asarray(means), np.asarray(sure), strict=True):
+    chosen = np.stack([means, sure, tail, calm], axis=-1)
+    for row, (greedy, ssd, cvar, markowitz) in zip(z, chosen, strict=True):
         curves = []
         for action in row:
             total, sums = Fraction(0), []
@@ -308,6 +346,11 @@ def test_20_000_decisions_against_fractions():
                 sums.append(total)
             curves.append(sums)
         assert max(c[-1] for c in curves) - curves[greedy][-1] < 1e-15
+        assert max(c[1] for c in curves) - curves[cvar][1] < 1e-15  # the worst two of four
+        moments = [(c[-1] / 4, sum(tables_of[v] ** 2 for v in a) / 4)
+                   for c, a in zip(curves, row, strict=True)]  # fmt: skip
+        scores = [mean - (square - mean**2) / 2 for mean, square in moments]
+        assert max(scores) - scores[markowitz] < 1e-15
         over = [all(all(p >= q for p, q in zip(c, d, strict=True)) for d in curves) for c in curves]
         assert over[ssd] or not any(over)
 

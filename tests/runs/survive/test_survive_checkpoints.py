@@ -22,6 +22,8 @@ from surefoot.runs import format as saving
 from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.logs import Watch
 
+pytestmark = pytest.mark.wide
+
 
 class Patient(Checkpoints):
     """Waits for the disk: the same checkpoints are taken however slow it is."""
@@ -194,7 +196,8 @@ def test_a_run_goes_on_between_episodes_bit_for_bit(kind, tmp_path):
     if kind == "box2d":
         pytest.importorskip("Box2D")
     make = {
-        "growing": Growing, "wrapped": wrapped, "box2d": lambda: gym.make("LunarLander-v3"),
+        "growing": Growing, "wrapped": wrapped,
+        "box2d": lambda: gym.make("LunarLander-v3", max_episode_steps=50),
     }[kind]  # fmt: skip
     whole = sf.NeuralAgent(make(), **TINY).learn(400)
     keeper = Patient(tmp_path, every=60, keep=9)

@@ -17,6 +17,8 @@ from surefoot.envs.faults import FaultPolicy
 from surefoot.errors import InputError, RunError
 from surefoot.runs.checkpoints import Checkpoints
 
+pytestmark = pytest.mark.wide
+
 BAD = 47  # the step of the run at which the environment fails
 STEPS = {"made": 0}
 

@@ -24,6 +24,8 @@ from surefoot.runs import format as saving
 from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.directory import RunDir
 
+pytestmark = pytest.mark.wide
+
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 

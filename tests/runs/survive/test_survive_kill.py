@@ -14,6 +14,8 @@ import survive_child
 
 from surefoot.runs.files import TEMPORARY
 
+pytestmark = pytest.mark.wide
+
 CHILD = Path(survive_child.__file__)
 
 
@@ -36,7 +38,7 @@ def die(folder: Path, first: int, *words: str, after: float | None = None) -> bo
         if after is not None:
             time.sleep(after)
             child.send_signal(signal.SIGKILL)
-        code = child.wait(timeout=120)
+        code = child.wait(timeout=600)
     assert code in (0, -signal.SIGKILL)
     return code == 0
 
@@ -61,8 +63,21 @@ def test_killed_anywhere_and_inside_a_write(tmp_path, uninterrupted):
 @pytest.mark.slow
 def test_killed_many_times(tmp_path, uninterrupted):
     chance = random.Random(7)
-    for first in range(4):
+    for first in range(len(uninterrupted)):
         for call in ("replace", "replaced", "fsync"):
             die(tmp_path, first, call, str(chance.randrange(1, 5)))
         die(tmp_path, first, after=chance.uniform(0.0, 1.5))
     check(tmp_path, uninterrupted)
+
+
+@pytest.mark.slow
+def test_a_killed_experiment_ends_as_if_nothing_had_happened(tmp_path):
+    """After its table, before its claims are there, and before the mark of its end is."""
+    survive_child.experiment(tmp_path / "whole")
+    for call, which in (
+        ("replaced", "results.parquet"), ("replace", "claims.json"), ("replace", "complete.json"),
+    ):  # fmt: skip
+        assert not die(tmp_path / "run", -1, call, which)
+        assert not (tmp_path / "run" / "complete.json").exists()
+    survive_child.experiment(tmp_path / "run")
+    assert survive_child.own_files(tmp_path / "run") == survive_child.own_files(tmp_path / "whole")

@@ -21,6 +21,8 @@ from surefoot.runs.directory import RunDir
 from surefoot.runs.files import lock_directory
 from surefoot.runs.session import stopping
 
+pytestmark = pytest.mark.wide
+
 
 def ask(number: int):
     """A callback that sends the process a signal once 100 steps are done."""

@@ -27,6 +27,8 @@ from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.logs import RunLog, Watch
 from surefoot.runs.tables import End, GrowingTable, read_csv
 
+pytestmark = pytest.mark.wide
+
 LOOKS = ["--eval-every", "50", "--eval-episodes", "2", "--watch", "start", "--watch-every", "30"]
 WORDS = ["train", "Taxi-v4", "--steps", "300", "--checkpoint-every", "60", *TABLE_WORDS, *LOOKS]
 TABLES = ("episodes", "evaluations", "distributions")

@@ -8,6 +8,8 @@ from surefoot.errors import InputError
 from surefoot.paper import risky_cliff
 from surefoot.paper.risky_cliff import RiskyCliffConfig
 
+pytestmark = pytest.mark.wide
+
 SMALL = RiskyCliffConfig(
     trials=2, episodes=12, losses=("wgf-mixture",), policies=("greedy", "ssd"), checks=(),
     tolerances=(), last=5, memory=8, engine="serial",

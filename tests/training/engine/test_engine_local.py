@@ -16,6 +16,8 @@ from surefoot.errors import InputError, RunError
 from surefoot.training.engines import run_jobs
 from surefoot.training.engines.work import Work
 
+pytestmark = pytest.mark.wide
+
 
 def test_serial_is_a_map():
     assert list(run_jobs(engine_jobs.square, [3, 4], engine="serial")) == [(0, 9), (1, 16)]

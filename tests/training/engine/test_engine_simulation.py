@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from benchmarks.simulation import Costs, limits, simulate
 
+pytestmark = pytest.mark.wide
+
 FREE = Costs(driver=0.0, store=0.0, hire=0.0, start=0.0)
 seconds = st.floats(0.0, 10.0)
 some_costs = st.builds(

@@ -11,6 +11,8 @@ from surefoot.cli.sweep import main
 from surefoot.errors import InputError
 from surefoot.training.sweep import make_training
 
+pytestmark = pytest.mark.wide
+
 WORDS = [
     "--env", CLIFF["env"], "--agent", "tabular", "--steps", "500", "--set", "loss=q-learning",
     "--set", "behaviour=greedy", "--set", "evaluation=greedy", "--set", "eval_episodes=2",

@@ -23,6 +23,8 @@ from surefoot.training.sweep import Sweep, run_sweep
 from surefoot.training.sweep.summary import compare_cells, improvements
 from surefoot.training.train import Training
 
+pytestmark = pytest.mark.wide
+
 
 @pytest.fixture(scope="module")
 def serial(tmp_path_factory):
@@ -200,25 +202,43 @@ def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path, monkeypatch):
 
 
 DRIVER = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 sys.path.insert(0, sys.argv[1])
 from sweep_cases import cliff
+from surefoot.errors import Interrupted
 from surefoot.training.sweep import run_sweep
-run_sweep(cliff(5, steps=50_000), sys.argv[2], engine="local", workers=2, mode="silent")
+try:
+    run_sweep(cliff(5, steps=50_000), sys.argv[2], engine="local", workers=2, mode="silent")
+except Interrupted as error:
+    sys.exit(str(error))
 """
 
 
-@pytest.mark.slow
-def test_a_killed_driver_loses_nothing_that_was_done(tmp_path):
-    out, here = tmp_path / "sweep", os.path.dirname(__file__)
-    driver = subprocess.Popen([sys.executable, "-c", DRIVER, here, str(out)])
-    deadline = time.monotonic() + 120
-    while len(list(out.glob("results/*.json"))) < 2 and time.monotonic() < deadline:
+def drive(out, until: int) -> subprocess.Popen:
+    """A driver and its workers, in a group of their own, with so many results on disk."""
+    command = [sys.executable, "-c", DRIVER, os.path.dirname(__file__), str(out)]
+    driver = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    deadline = time.monotonic() + 600
+    while len(list(out.glob("results/*.json"))) < until and time.monotonic() < deadline:
         time.sleep(0.02)
+    return driver
+
+
+@pytest.mark.slow
+def test_a_stopped_and_a_killed_driver_lose_nothing_that_was_done(tmp_path):
+    out = tmp_path / "sweep"
+    driver = drive(out, until=1)
+    os.killpg(driver.pid, signal.SIGINT)  # as a terminal does: to the workers, too
+    told = driver.communicate(timeout=600)[1].splitlines()
+    assert len(told) == 1  # and no word of the workers
+    assert told[0].endswith(f"what is finished is in {out}; go on with the same command")
+    driver = drive(out, until=3)
     driver.send_signal(signal.SIGKILL)
     driver.wait()
+    driver.stderr.close()
     done = results(out)
-    assert 2 <= len([name for name in done if name.endswith(".json")]) < 10
+    assert 3 <= len([name for name in done if name.endswith(".json")]) < 10
     went_on = run_sweep(cliff(5, steps=50_000), out, engine="local", workers=2, mode="silent")
     assert went_on.run == 10 - len([name for name in done if name.endswith(".json")])
     assert not went_on.failures

@@ -42,7 +42,7 @@ from surefoot.envs.classic import ENVIRONMENTS, EnvState, PureEnv, pure_env_name
 from surefoot.envs.faults import Fault, TrainingEnv
 from surefoot.envs.lanes import Lanes, VectorLanes
 from surefoot.envs.making import separate_env
-from surefoot.errors import InputError, at_least, must_fit
+from surefoot.errors import InputError, check_episodes, must_fit
 from surefoot.policies import Decision
 from surefoot.runs.format import count, from_named, named
 from surefoot.runs.logs import Finished
@@ -211,7 +211,8 @@ class NeuralAgent(Agent):
     def evaluate(self, episodes: int = 10, *, seed: int | None = None) -> np.ndarray:
         if self.pure is None:
             return super().evaluate(episodes, seed=seed)
-        at_least(1, episodes=episodes)
+        widest = max((*self.config.hidden, self.config.particles * self.spec.num_actions))
+        check_episodes(1, widest, episodes=episodes)  # all side by side
         key = jax.random.key(self.seed + 10_000 if seed is None else seed)
         run = compiled_rollouts(self.config, self.spec, self.pure, episodes)
         return np.asarray(run(*acting(self.config, self._learner.state), key), np.float64)
