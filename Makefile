@@ -12,7 +12,7 @@ export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 # Both test workers, and the processes they start, compile much the same: kept from 0.2 s on, not 1 s.
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.2
 
-.PHONY: help oracles third-party demo test lint types pytest slow peers bench bench-versus size-power bench-learning docs torch browser release-check clean
+.PHONY: help oracles third-party demo test lint types pytest wide slow peers bench bench-versus size-power bench-learning docs torch browser release-check clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -40,17 +40,21 @@ types: .venv/.synced ## mypy
 	@$(BIN)/mypy
 
 # Nearly all the time goes into compiling, and most of that into making programs fast that run once.
-# So quick tests compile without it, but for those of bits, rounding and the headline.
-pytest: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
+# So quick and wide tests compile without it, but for those of bits, rounding and the headline.
+pytest wide: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
 pytest: .venv/.synced ## the quick tests
 	@echo "== pytest (quick)"
-	@$(PYTEST) -q -n 2 --dist loadfile -m "not slow and not optimised"
+	@$(PYTEST) -q -n 2 --dist loadfile -m "not slow and not wide and not optimised"
 	@echo "== pytest (quick, compiled as users compile)"
 	@XLA_FLAGS= $(PYTEST) -q -n 2 --dist loadfile -m "optimised and not slow" \
 	  $$(grep -rl --include='*.py' 'mark\.optimised' tests | sort -r)
 
 test: lint ## ruff, mypy and the quick tests
 	@$(MAKE) --no-print-directory -j 2 types pytest
+
+wide: .venv/.synced ## whole runs, pages and processes, each with a small agent
+	@echo "== pytest (wide)"
+	@$(PYTEST) -q -n 2 --dist loadfile -m "wide and not slow and not optimised"
 
 slow: .venv/.synced ## the slow tests
 	@echo "== pytest (slow)"

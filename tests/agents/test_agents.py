@@ -27,6 +27,7 @@ def agents():
     return sf.TabularAgent("FrozenLake-v1", **TABLE), sf.NeuralAgent("CartPole-v1", **NETWORK)
 
 
+@pytest.mark.wide
 def test_predict_explores_as_in_training_when_it_is_not_deterministic():
     # 0.1.0's network redrew its ties instead, and took one action here every time.
     for agent, obs in zip(agents(), SEEN, strict=True):
@@ -39,6 +40,7 @@ def test_predict_explores_as_in_training_when_it_is_not_deterministic():
         assert set(decided.action[strayed].tolist()) == set(range(agent.action_space.n))
 
 
+@pytest.mark.wide
 def test_looking_does_not_disturb_a_run():
     for looked, left, obs in zip(agents(), agents(), SEEN, strict=True):
         looked.learn(40)
@@ -95,6 +97,7 @@ def one_legal() -> TabularMDP:
     )  # fmt: skip
 
 
+@pytest.mark.wide
 def test_a_table_honours_the_masks_of_its_process():
     agent = sf.TabularAgent(one_legal(), explore=1.0, **TABLE).learn(50)
     assert np.asarray(agent.table.visits).tolist() == [[0, 0, 50]]

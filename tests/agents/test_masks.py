@@ -87,6 +87,7 @@ def test_without_masks_nothing_is_stored():
     assert agent.state.carry.replay.masks == ()
 
 
+@pytest.mark.wide
 def test_a_stepped_table_never_takes_an_illegal_action(tmp_path):
     env = Strict(discrete=True)
     agent = sf.TabularAgent(env, eval_env=Strict(discrete=True), explore=0.5, **TABLE).learn(300)

@@ -91,6 +91,9 @@ def test_an_evaluation_shows_its_row_and_draws_its_returns():
     assert rows[1][0] == "ssd"
     assert rows[1][-1] == "5"
     assert len(one.figure().axes) == 4
+    same = np.full(20, -12 - 1 / 3 - 1 / 3 - 1 / 3)  # NumPy's deviation is 1.8e-15
+    assert np.std(same, ddof=1) > 0
+    assert Evaluated("ssd", same, np.ones(20, np.int64), {}).row()[2] == "0"
 
 
 @pytest.mark.parametrize(("widgets", "expected"), [(True, True), (False, False)])

@@ -80,6 +80,7 @@ def test_lyapunov_decrease_of_the_free_energy(transport: str, potential: str, x6
         assert (flow.entropic == 0).all()
 
 
+@pytest.mark.wide
 def test_theorem_a_bellman_fixed_point_is_a_fixed_point_of_the_proximal_operator(
     x64: None,
 ) -> None:

@@ -86,6 +86,7 @@ LONG = {
 }  # fmt: skip
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "page",
     [pytest.param(p, marks=pytest.mark.slow) if p.name in LONG else p for p in CHAINS],

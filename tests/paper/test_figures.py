@@ -85,6 +85,7 @@ def test_checks_look_at_both_kinds_of_pairs():
     assert figures.claims_of(spoilt)[1].verdict == "not reproduced"
 
 
+@pytest.mark.wide
 def test_a_run_leaves_everything_behind(tmp_path):
     config = FiguresConfig(trials=20)
     claims = figures.run(config, tmp_path / "run")

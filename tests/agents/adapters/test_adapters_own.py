@@ -10,6 +10,8 @@ from tiny import NETWORK, TABLE
 import surefoot as sf
 from surefoot.errors import InputError
 
+pytestmark = pytest.mark.wide
+
 
 class Shifted(gym.Env):
     """One step; actions are 3, 4, 5 and 4 is best."""

@@ -55,6 +55,7 @@ LONG = [(0, 1, 1, 0), (1, 2, 2, 0), (2, 3, 3, TRUNCATED)]
 SHORT = [(0, 1, 1, 0), (1, 2, 2, TERMINATED)]
 
 
+@pytest.mark.wide
 def test_every_lane_has_its_own_transitions():
     ended = []
     agent = sf.NeuralAgent(Counts, **TWO).learn(26, lambda _, episode: ended.append(episode))
@@ -141,6 +142,7 @@ def test_the_first_lane_begins_as_a_run_alone():
     np.testing.assert_array_equal(*first)
 
 
+@pytest.mark.wide
 def test_compiled_environments_side_by_side():
     ended = []
     agent = sf.NeuralAgent("CartPole-v1", compiled=True, **TWO)

@@ -21,6 +21,8 @@ from surefoot.agents.neural.spaces import Spec
 from surefoot.agents.neural.step import init_carry, update
 from surefoot.runs.logs import Finished, RunLog
 
+pytestmark = pytest.mark.wide
+
 SPEC, SIZE = Spec(3, "float32", 2), 8
 SURE, NOISY = [1.0] * 4, [-1.0, 0.5, 1.5, 3.0]
 TIED, APART = [[1, 1.2], [1, 1.0], [1, 1.1]], [[1, 5.0], [1, 5.01], [1, 5.02]]

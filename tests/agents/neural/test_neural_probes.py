@@ -16,6 +16,8 @@ from surefoot.agents.neural.spaces import Spec
 from surefoot.agents.neural.step import init_carry, targets, update
 from surefoot.envs import probes
 
+pytestmark = pytest.mark.wide
+
 SMALL = {
     "hidden": (16,), "particles": 4, "learning_rate": 1e-2, "target_period": 20, "gamma": 0.5,
     "replay_size": 500, "learning_starts": 10, "explore": 0.5,

@@ -16,6 +16,8 @@ from surefoot.agents.neural.network import _convolve, convolutions, normalised, 
 from surefoot.agents.neural.spaces import MOST_ACTIONS, Spec, spec_of
 from surefoot.errors import InputError, RunError
 
+pytestmark = pytest.mark.wide
+
 BYTE = {"low": 0, "high": 255, "dtype": np.uint8}
 
 

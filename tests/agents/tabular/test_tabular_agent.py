@@ -76,6 +76,7 @@ def test_any_discrete_environment_can_be_trained_on(name):
     assert int(np.asarray(agent.table.visits).sum()) == 300
 
 
+@pytest.mark.wide
 def test_blackjack_takes_its_own_observations():
     agent = TabularAgent("Blackjack-v1", seed=0, **TABLE).learn(300)
     hand = (14, 10, 0)
@@ -102,6 +103,7 @@ class CountsFromOne(gymnasium.Env):
         return 8, float(action[1]), True, False, {}
 
 
+@pytest.mark.wide
 def test_the_action_is_in_the_environment_s_own_words():
     agent = TabularAgent(CountsFromOne(), explore=0.5, seed=0, **TABLE).learn(100)
     assert agent.predict(7) == (1, 6)  # reward 6 against 5

@@ -96,6 +96,7 @@ def test_particles_stay_sorted(options):
         assert bool(jnp.all(jnp.diff(z) >= 0))
 
 
+@pytest.mark.wide
 def test_q_learning_finds_the_optimal_values():
     mdp = chain()
     config = TabularConfig(
@@ -106,6 +107,7 @@ def test_q_learning_finds_the_optimal_values():
     np.testing.assert_allclose(runs.table.z[..., 0], np.stack([exact] * 2), atol=1e-4)
 
 
+@pytest.mark.wide
 def test_sarsa_learns_the_value_of_what_it_does():
     # Behaving uniformly, the second step is worth 0.75 on average, the first 0.9 * 0.75.
     mdp = chain()
@@ -167,6 +169,7 @@ def masked_pair() -> TabularMDP:
     )
 
 
+@pytest.mark.wide
 def test_truncation_bootstraps_from_the_right_action_where_the_agent_has_never_been():
     # Episodes of one step, cut off: state 1 is never acted in, so its row stays as it was drawn.
     # Line 7 bootstraps from the only feasible action there, and z(0, :) tends to 1 + z(1, 1) / 2.
@@ -180,6 +183,7 @@ def test_truncation_bootstraps_from_the_right_action_where_the_agent_has_never_b
     np.testing.assert_allclose(z[:, 0], wanted, atol=1e-3)
 
 
+@pytest.mark.wide
 def test_the_target_action_starts_as_the_best_one_of_every_state():
     config = TabularConfig(initial_std=1.0, particles=4)
     table = initial_table(config, 50, 3, jax.random.key(3))

@@ -45,6 +45,7 @@ CASES = [
 ]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("options", CASES, ids=lambda o: o.get("loss", o.get("behaviour")))
 def test_rewards_of_another_size_teach_the_same_bit_for_bit(options):
     config = TabularConfig(**SMALL, **options)
