@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SMALL = NeuralConfig(
     loss="qr", hidden=(64,), particles=16, learning_rate=1e-3, target_period=50, gamma=0.5,
-    replay_size=2000, learning_starts=32, explore=1.0, **PAPER,
+    learning_starts=32, explore=1.0, **PAPER | {"replay_size": 2000},
 )  # fmt: skip
 PARTS = {"arms": "reward noise (arms)", "fork": "noise behind a fork"}
 CONTENDERS: dict[str, dict[str, Any]] = {

@@ -31,6 +31,10 @@ AGENTS: dict[str, dict[str, Any]] = {
     "greedy": {"behaviour": "greedy", "target": "greedy", "evaluation": "greedy", "ensemble": 0},
     "ssd": {},
 }
+FINDING: dict[str, dict[str, Any]] = {"mountain-car": {"n_step": 8, "gamma": 0.99}}
+"""Of both agents. MountainCar pays nothing before its goal: with the settings of section 5.3 it is
+luck when a seed first reaches it (from step 20,000 to never in 120,000). On seeds 301 and 302
+each of these two alone found it by step 27,000."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class NeverWorseConfig:
     """Independent trials of each agent on each task."""
     seed: int = 0
     """Of the first trial; the others follow."""
-    steps: tuple[int, ...] = (120_000, 120_000, 120_000)
+    steps: tuple[int, ...] = (60_000, 90_000, 120_000)
     """Environment steps of training, one number per task."""
     evaluations: int = 20
     """Evaluations over a training run, ten episodes each."""
@@ -64,7 +68,8 @@ class NeverWorseConfig:
 def trainings(config: NeverWorseConfig, agent: str, task: str) -> dict[str, Training]:
     """The trials of an agent on a task by the names of their tables."""
     steps = dict(zip(config.tasks, config.steps, strict=True))[task]
-    own = {"max_grad_norm": 1.0} | solving_options(task, steps) | AGENTS[agent]
+    own = {"max_grad_norm": 1.0} | solving_options(task, steps) | FINDING.get(task, {})
+    own |= AGENTS[agent]
     return {
         f"{task}.{agent}-{seed}": TASKS[task].training(
             NeuralConfig(**own), steps, config.evaluations, seed, config.compiled

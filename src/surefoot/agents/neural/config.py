@@ -16,7 +16,7 @@ LOSSES = (*NAMED_LOSSES, "qr", "c51", "mse")
 MOST_LAYERS = 100
 PAPER: dict[str, Any] = {
     "behaviour": "greedy:0.001", "target": "greedy:0.001", "evaluation": "greedy:0.001",
-    "ensemble": 0, "averaging": 0, "reward_scale": 1.0, "kappa": 1.0,
+    "ensemble": 0, "averaging": 0, "reward_scale": 1.0, "kappa": 1.0, "replay_size": 10_000,
 }  # fmt: skip
 """What the paper does (section 5.3) where the defaults go beyond it."""
 
@@ -53,7 +53,7 @@ class NeuralConfig:
     """Discount."""
     batch_size: int = 32
     """Transitions in an update."""
-    replay_size: int = 10_000
+    replay_size: int = 50_000
     """Transitions remembered; the oldest go first."""
     learning_starts: int = 100
     """Environment steps before the first update; actions are random until then, as in SB3."""
