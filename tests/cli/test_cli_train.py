@@ -46,8 +46,11 @@ def test_the_run_directory(cartpole):
             for end in ("csv", "parquet")}  # fmt: skip
     files = {"agent.safetensors", "config.json", "provenance.json", "summary.json", "complete.json"}
     assert names == logs | files | {"checkpoints"}
+    # The last is always kept; one that is due while another is being written is passed over.
     kept = sorted(p.name for p in (cartpole / "checkpoints").iterdir() if p.name[0] != ".")
-    assert kept == [f"step-{step:012d}.safetensors" for step in (200, 400, 600)]
+    assert kept[-1] == "step-000000000600.safetensors"
+    assert set(kept) <= {f"step-{step:012d}.safetensors" for step in (0, 200, 400, 600)}
+    assert len(kept) <= 3
     config = json.loads((cartpole / "config.json").read_text())
     assert config["kind"] == "training"
     assert (config["env"], config["agent"], config["loss"]) == ("CartPole-v1", "neural", "qr")
