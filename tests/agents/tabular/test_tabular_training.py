@@ -20,16 +20,8 @@ CONFIGS = {
 }
 
 
-# As users compile: there every operation is rounded alike.
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("mixture", marks=pytest.mark.slow),  # tests/paper has the headline's
-        pytest.param("on-policy", marks=pytest.mark.optimised),
-        pytest.param("qr", marks=pytest.mark.slow),
-        pytest.param("sinkhorn", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.optimised  # as users compile: there every operation is rounded alike
+@pytest.mark.parametrize("name", CONFIGS)
 def test_a_trial_alone_gives_the_bits_it_gives_in_the_batch(name):
     train = partial(train_trials, CONFIGS[name], risky_cliff(), episodes=8, seed=3, quiet=True)
     together = train(trials=5)
@@ -50,7 +42,7 @@ def test_trials_differ_and_seeds_matter():
     np.testing.assert_array_equal(runs.table.z, train(trials=2, seed=0).table.z)
 
 
-@pytest.mark.slow
+@pytest.mark.optimised
 def test_chunk_length_does_not_matter():
     train = partial(train_trials, CONFIGS["mixture"], risky_cliff(), episodes=4, trials=2)
     for a, b in zip(
