@@ -213,6 +213,7 @@ def test_an_agent_decides_as_it_evaluates():
         (lambda obs: np.full(len(obs), np.nan), "an action that is not a number"),
         (lambda obs: np.full(len(obs), 0.5), "4 whole numbers"),
         (lambda obs: np.zeros((len(obs), 3, 8)), "particles of 3 actions: the task has 2"),
+        (lambda obs: ["left"] * len(obs), "returned an action that is not a number"),
         (lambda obs: np.zeros((len(obs), 2)), r"returned shape \(4, 2\) for 4 observations"),
         (lambda _: np.zeros((3, 2, 8)), r"returned shape \(3, 2, 8\) for 4 observations"),
         (lambda obs: np.full((len(obs), 2, 8), np.nan), "not finite"),

@@ -68,7 +68,7 @@ def _called(player: Any, obs: np.ndarray, actions: int, policy: str) -> np.ndarr
 def _actions(made: Any, number: int, actions: int, who: str) -> np.ndarray:
     made = made[0] if isinstance(made, tuple) else made
     chosen = np.asarray(made.detach().cpu() if hasattr(made, "detach") else made)
-    if chosen.dtype.kind == "f" and not np.isfinite(chosen).all():
+    if chosen.dtype.kind not in "fiub" or not np.isfinite(chosen).all():
         raise InputError(f"{who} returned an action that is not a number")
     if chosen.shape != (number,) or (chosen != np.round(chosen)).any():
         raise InputError(
