@@ -20,7 +20,7 @@ import numpy as np
 
 from surefoot.agents.tabular import TabularConfig, train_trials
 from surefoot.agents.tabular.algorithm import evidence
-from surefoot.agents.tabular.loop import TrialState
+from surefoot.agents.tabular.compiled_loop import TrialState
 from surefoot.core.stats import Interval, holm, mean_interval, paired_difference
 from surefoot.envs import FINITE_TASKS, QUESTIONS, RiskTask, expected_visits, finite_task
 from surefoot.envs.noisy import NETWORK_TASKS
