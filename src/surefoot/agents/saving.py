@@ -21,8 +21,17 @@ from surefoot.envs.making import env_from_file, env_recipe, made_env
 from surefoot.envs.memory import read_memory, restore_memory
 from surefoot.errors import InputError, RunError
 from surefoot.runs.checkpoints import Snapshot, read_checkpoint
-from surefoot.runs.format import configuration, count, ends, named, read_agent, settings, texts
-from surefoot.runs.format import write_agent as write_file
+from surefoot.runs.files import atomic_write
+from surefoot.runs.format import (
+    configuration,
+    count,
+    encode,
+    ends,
+    named,
+    read_agent,
+    settings,
+    texts,
+)
 from surefoot.runs.logs import RunLog
 from surefoot.runs.tables import End
 
@@ -98,7 +107,7 @@ class Saved(ABC):
     def save(self, path: str | Path) -> None:
         """What the agent has learned and its settings; a run goes on from a checkpoint."""
         arrays = {name: np.asarray(leaf) for name, leaf in self._learned().items()}
-        write_file(path, self.kind, arrays, self._about())
+        atomic_write(path, encode(self.kind, arrays, self._about()))
 
     @classmethod
     def load(cls, path: str | Path, env: Any = None, **options: Any) -> Self:

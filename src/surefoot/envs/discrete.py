@@ -43,36 +43,6 @@ def decode(space: spaces.Space[Any], index: int) -> Any:
     return _element(space, digits)
 
 
-class DiscreteEnv(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
-    """An environment stepped through its own API, with flat integers at the surface."""
-
-    def __init__(self, env: gym.Env[Any, Any]) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self)
-        super().__init__(env)
-        self.num_states = space_size(env.observation_space, "observation_space")
-        self.num_actions = space_size(env.action_space, "action_space")
-        self.observation_space = spaces.Discrete(self.num_states)
-        self.action_space = spaces.Discrete(self.num_actions)
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[int, dict[str, Any]]:
-        obs, info = self.env.reset(seed=seed, options=options)
-        return encode(self.env.observation_space, obs), info
-
-    def step(self, action: int) -> tuple[int, Any, bool, bool, dict[str, Any]]:
-        if not self.action_space.contains(action):
-            raise InputError(f"action {action!r}: actions are 0..{self.num_actions - 1}")
-        inner = decode(self.env.action_space, action)
-        obs, reward, terminated, truncated, info = self.env.step(inner)
-        return encode(self.env.observation_space, obs), reward, terminated, truncated, info
-
-
-def flatten_discrete(env: gym.Env[Any, Any] | str, **kwargs: Any) -> DiscreteEnv:
-    """`DiscreteEnv` of an environment, or of a name for `gym.make(name, **kwargs)`."""
-    return DiscreteEnv(gym.make(env, **kwargs) if isinstance(env, str) else env)
-
-
 def tabular_from_gym(env: gym.Env[Any, Any] | str, start: Any = None) -> TabularMDP:
     """The process behind an environment that publishes it as `env.unwrapped.P[s][a]`.
 
@@ -84,7 +54,7 @@ def tabular_from_gym(env: gym.Env[Any, Any] | str, start: Any = None) -> Tabular
         return mdp
     table = getattr(inner, "P", None)
     if table is None:
-        raise InputError(f"{inner} has no transition table P: step it with flatten_discrete")
+        raise InputError(f"{inner} has no transition table P: step it instead")
     if start is None:
         start = getattr(inner, "initial_state_distrib", None)
         if start is None:

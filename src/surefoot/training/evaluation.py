@@ -17,7 +17,7 @@ from surefoot.core.markup import html_table
 from surefoot.core.particles import cvar
 from surefoot.core.stats import Interval, mean_interval
 from surefoot.envs import TabularEnv
-from surefoot.envs.discrete import DiscreteEnv, decode
+from surefoot.envs.discrete import decode
 from surefoot.envs.making import made_env
 from surefoot.envs.masks import Masks
 from surefoot.errors import InputError, RunError, check_episodes
@@ -190,8 +190,6 @@ def _maker(agent: Any, env: Any) -> Callable[[], gym.Env[Any, Any]]:
     if maker is not None:
         return maker
     inner = getattr(agent, "env", None)
-    if isinstance(inner, DiscreteEnv):  # the environment below our integers
-        inner = inner.env
     if isinstance(inner, gym.Env) and inner.spec is not None:
         spec = inner.spec
         return lambda: gym.make(spec)
