@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from surefoot.envs.faults import Fault, TrainingEnv
-from surefoot.envs.making import env_from_file, env_recipe, made_env
+from surefoot.envs.making import env_from_file, env_name, env_recipe, made_env
 from surefoot.envs.memory import read_memory, restore_memory
 from surefoot.errors import InputError, RunError
 from surefoot.runs.checkpoints import Snapshot, read_checkpoint
@@ -58,14 +58,16 @@ class Saved(ABC):
     _book: RunLog | None
     _logged: dict[str, End] | None
     _training_env: TrainingEnv | None
+    _own_env: gym.Env[Any, Any] | None  # of a run that does not step it
 
     @property
-    @abstractmethod
-    def env(self) -> gym.Env[Any, Any] | None: ...
+    def env(self) -> gym.Env[Any, Any] | None:
+        """The training environment; None for a process given as arrays."""
+        return self._own_env if self._training_env is None else self._training_env.env
 
     @property
-    @abstractmethod
-    def env_name(self) -> str: ...
+    def env_name(self) -> str:
+        return "TabularMDP" if self.env is None else env_name(self.env)
 
     @property
     @abstractmethod
