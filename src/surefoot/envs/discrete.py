@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import math
 from typing import Any
 
 import gymnasium as gym
@@ -18,9 +18,7 @@ MOST = 2**31 - 1  # indices are int32 everywhere else
 
 def space_size(space: spaces.Space[Any], what: str = "space") -> int:
     """How many different elements there are; the first axis of a table."""
-    size = 1
-    for factor in _factors(space, what):
-        size *= factor
+    size = _size(space, what)
     if size > MOST:
         raise InputError(f"{what} has {size:.3g} elements: a table holds at most {MOST}")
     return size
@@ -29,18 +27,38 @@ def space_size(space: spaces.Space[Any], what: str = "space") -> int:
 def encode(space: spaces.Space[Any], value: Any) -> int:
     """The number of an element, in the order of nested loops (the last part runs fastest)."""
     index = 0
-    for digit, base in zip(_digits(space, value), _factors(space, "space"), strict=True):
-        index = index * base + digit
+    if isinstance(space, spaces.Tuple | spaces.Dict):
+        own = value if isinstance(space, spaces.Tuple) else [value[key] for key in space.spaces]
+        for part, element in zip(_parts(space), own, strict=True):
+            index = index * _size(part) + encode(part, element)
+        return index
+    if not space.contains(value):
+        raise InputError(f"{value!r} is not in {space}")
+    if isinstance(space, spaces.Discrete):
+        return int(value) - int(space.start)
+    offset = space.start if isinstance(space, spaces.MultiDiscrete) else 0
+    for digit, base in zip((np.asarray(value) - offset).ravel(), _bases(space), strict=True):
+        index = index * base + int(digit)
     return index
 
 
 def decode(space: spaces.Space[Any], index: int) -> Any:
     """The element with that number; the inverse of `encode`."""
-    digits: list[int] = []
-    for base in reversed(_factors(space, "space")):
+    if isinstance(space, spaces.Discrete):
+        return space.dtype.type(int(index) + int(space.start))
+    elements: list[Any] = []
+    if isinstance(space, spaces.Tuple | spaces.Dict):
+        for part in reversed(_parts(space)):
+            index, own = divmod(int(index), _size(part))
+            elements.insert(0, decode(part, own))
+        if isinstance(space, spaces.Dict):
+            return dict(zip(space.spaces, elements, strict=True))
+        return tuple(elements)
+    for base in reversed(_bases(space)):
         index, digit = divmod(int(index), base)
-        digits.append(digit)
-    return _element(space, digits)
+        elements.insert(0, digit)
+    value = np.array(elements, space.dtype).reshape(space.shape or ())
+    return value + space.start if isinstance(space, spaces.MultiDiscrete) else value
 
 
 def tabular_from_gym(env: gym.Env[Any, Any] | str, start: Any = None) -> TabularMDP:
@@ -80,54 +98,30 @@ def tabular_from_gym(env: gym.Env[Any, Any] | str, start: Any = None) -> Tabular
     )
 
 
-def _merge(outcomes: Any) -> OrderedDict[tuple[int, float, bool], float]:
-    merged: OrderedDict[tuple[int, float, bool], float] = OrderedDict()
+def _merge(outcomes: Any) -> dict[tuple[int, float, bool], float]:
+    merged: dict[tuple[int, float, bool], float] = {}
     for p, to, gain, ends in outcomes:
         outcome = (int(to), float(gain), bool(ends))
         merged[outcome] = merged.get(outcome, 0.0) + float(p)
     return merged
 
 
-def _factors(space: spaces.Space[Any], what: str) -> list[int]:
-    """The sizes of the elementary choices an element is made of."""
+def _size(space: spaces.Space[Any], what: str = "space") -> int:
     if isinstance(space, spaces.Discrete):
-        return [int(space.n)]
+        return int(space.n)
+    if isinstance(space, spaces.Tuple | spaces.Dict):
+        return math.prod(_size(part, what) for part in _parts(space))
+    return math.prod(_bases(space, what))
+
+
+def _parts(space: spaces.Tuple | spaces.Dict) -> list[spaces.Space[Any]]:
+    return list(space.spaces if isinstance(space, spaces.Tuple) else space.spaces.values())
+
+
+def _bases(space: spaces.Space[Any], what: str = "space") -> list[int]:
+    """How many values each number of an element may have."""
     if isinstance(space, spaces.MultiDiscrete):
         return [int(n) for n in space.nvec.ravel()]
     if isinstance(space, spaces.MultiBinary):
-        return [2] * int(np.prod(space.shape))
-    if isinstance(space, spaces.Tuple):
-        return [f for part in space.spaces for f in _factors(part, what)]
-    if isinstance(space, spaces.Dict):
-        return [f for part in space.spaces.values() for f in _factors(part, what)]
+        return [2] * math.prod(space.shape)
     raise InputError(f"{what} is {space}: supported are {SUPPORTED}")
-
-
-def _digits(space: spaces.Space[Any], value: Any) -> list[int]:
-    """Each elementary choice as 0..n-1, offsets of `start` taken off."""
-    if isinstance(space, spaces.Tuple):
-        pairs = zip(space.spaces, value, strict=True)
-        return [d for part, v in pairs for d in _digits(part, v)]
-    if isinstance(space, spaces.Dict):
-        return [d for k, part in space.spaces.items() for d in _digits(part, value[k])]
-    if not space.contains(value):
-        raise InputError(f"{value!r} is not in {space}")
-    if isinstance(space, spaces.Discrete):
-        return [int(value) - int(space.start)]
-    flat = np.asarray(value).ravel()
-    offset = space.start.ravel() if isinstance(space, spaces.MultiDiscrete) else 0
-    return [int(d) for d in flat - offset]
-
-
-def _element(space: spaces.Space[Any], digits: list[int]) -> Any:
-    """Consumes `digits` from the end: the first elementary choice comes last in the list."""
-    if isinstance(space, spaces.Discrete):
-        return space.dtype.type(digits.pop() + int(space.start))
-    if isinstance(space, spaces.Tuple):
-        return tuple(_element(part, digits) for part in space.spaces)
-    if isinstance(space, spaces.Dict):
-        return {k: _element(part, digits) for k, part in space.spaces.items()}
-    shape = space.shape or ()
-    flat = np.array([digits.pop() for _ in range(int(np.prod(shape)))], space.dtype)
-    value = flat.reshape(shape)
-    return value + space.start if isinstance(space, spaces.MultiDiscrete) else value

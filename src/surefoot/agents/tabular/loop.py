@@ -89,8 +89,9 @@ class SteppedTable:
 
     def know_masks(self, mask: np.ndarray | None = None) -> None:
         """The environment has masks: every action of a state is legal until it shows otherwise."""
-        self._mask, shape = None, self.table.visits.shape
+        shape = self.table.visits.shape
         self.mask = np.ones(shape, bool) if mask is None else mask.reshape(shape).astype(bool)
+        self._mask = jnp.array(self.mask)
 
     def _note_mask(self, state: int, info: dict[str, Any]) -> None:
         mask = Masks(self.env.env).read(info)
@@ -102,12 +103,8 @@ class SteppedTable:
             self.know_masks()
         assert self.mask is not None
         if not np.array_equal(self.mask[state], mask):
-            self.mask[state], self._mask = mask, None
-
-    def _legal(self) -> jax.Array | None:
-        if self.mask is not None and self._mask is None:
+            self.mask[state] = mask
             self._mask = jnp.array(self.mask)
-        return self._mask
 
     def advance(self, steps: int) -> list[Ended]:
         """Up to that many steps, fewer if the episode ends.
@@ -119,7 +116,7 @@ class SteppedTable:
         taken = self.env.env.action_space
         if not self.begun:
             self.state = self._start(self.number, seen)
-            self.key, record = first(self.table, self.state, self.key, self._legal())
+            self.key, record = first(self.table, self.state, self.key, self._mask)
             self.record, self.begun = np.asarray(record), True
         for _ in range(steps):
             action = int(self.record[0])
@@ -142,7 +139,7 @@ class SteppedTable:
                 self.key,
                 places,
                 np.array((reward, discount), np.float32),
-                self._legal(),
+                self._mask,
             )
             self.record = np.asarray(record)
             self.steps, self.clock, self.state = self.steps + 1, self.clock + 1, start
