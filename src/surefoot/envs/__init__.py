@@ -29,7 +29,8 @@ from surefoot.envs.environments import CliffWalkEnv, RiskTaskEnv, RiskyCliffEnv,
 from surefoot.envs.exact import ExactProcess, ExactReturns, ReturnLaw, exact_process
 from surefoot.envs.finite import TabularMDP, reset, step
 from surefoot.envs.montecarlo import Rollouts, simulate_returns
-from surefoot.envs.risk import FINITE_TASKS, QUESTIONS, RiskTask, finite_task
+from surefoot.envs.risk import QUESTIONS, RiskTask
+from surefoot.envs.risk_tasks import FINITE_TASKS, finite_task
 
 __all__ = [
     "ACTION_NAMES",
