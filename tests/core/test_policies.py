@@ -32,8 +32,7 @@ from surefoot.policies import (
     policy_named,
     policy_text,
 )
-from surefoot.policies.base import Decision, Policy
-from surefoot.policies.draws import draw
+from surefoot.policies.base import Decision, Policy, draw
 
 pytestmark = pytest.mark.usefixtures("no_rank_promotion")
 KEY = jax.random.key(0)

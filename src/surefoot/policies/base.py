@@ -12,6 +12,7 @@ Actions whose statistic lies within `tolerance` of the best, in the units of the
 from __future__ import annotations
 
 import contextlib
+import functools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -33,12 +34,9 @@ from surefoot.core.evidence import (
     from_ensemble,
 )
 from surefoot.core.markup import html_lines, html_table
-from surefoot.core.shortfall import standings, violations
+from surefoot.core.shortfall import FEW, standings, violations
 from surefoot.core.sorting import network_sort
 from surefoot.errors import InputError
-from surefoot.policies.draws import count, draw
-
-ROUNDING = 1e-5  # of a lead in float32
 
 
 class DecidedBy(IntEnum):
@@ -85,22 +83,6 @@ class Decision(NamedTuple):
         header = ("action", "below the best mean", "standard error", "worth the same")
         said = html_lines([f"action {int(self.action)}, decided by {names[int(who)]}"])
         return f"<div>{said}{html_table(header, rows, strong=int(self.action))}</div>"
-
-
-def mean_alone(decided: Any) -> np.ndarray:
-    """Whether the mean alone explains a `Decision`, a batch of them, or an `Explanation`.
-
-    Everybody that is worth the same is as sure as the action: about their means the curves `F^-2`
-    agree. Dominance sees the mean too, so it may have said so all the same: of particles that have
-    collapsed to one value nothing else is left.
-    """
-    at = np.asarray(decided.action)[..., None]
-    lead = np.take_along_axis(np.asarray(decided.violations), at[..., None], axis=-1)[..., 0]
-    gap = np.asarray(decided.gap)
-    ahead = gap - np.take_along_axis(gap, at, axis=-1)  # what of the lead is that of the mean
-    apart = np.maximum(lead - ahead, np.asarray(decided.surer)) > ROUNDING * lead
-    others = np.asarray(decided.tied) & (np.arange(gap.shape[-1]) != at)
-    return ~(others & apart).any(axis=-1)
 
 
 class View(NamedTuple):
@@ -279,6 +261,56 @@ def check_choice(z: jax.Array, mask: jax.Array | None) -> None:
     finite = np.isfinite(np.asarray(z)).all(axis=-1)
     if not (finite if finite.ndim == 1 else finite.all(axis=0))[feasible].any():
         raise InputError("z is not finite for any feasible action: there is nothing to choose from")
+
+
+def near_best(score: jax.Array, mask: jax.Array, tolerance: float) -> jax.Array:
+    """Feasible actions within the tolerance of the best score; only finite scores count."""
+    mask = mask & jnp.isfinite(score)
+    score = jnp.where(mask, score, -jnp.inf)
+    return mask & (score >= largest(score) - tolerance)
+
+
+def draw(candidates: jax.Array, key: jax.Array) -> jax.Array:
+    """One of the candidates, uniformly: the k-th true entry for a uniform k."""
+    number = count(candidates)
+    k = jnp.minimum((_uniform(key) * number).astype(jnp.int32), number - 1)
+    if candidates.shape[0] > FEW:
+        passed = jnp.cumsum(candidates.astype(jnp.int32))
+        return jnp.argmax(passed > k).astype(jnp.int32)
+    passed, action = jnp.int32(0), jnp.int32(0)
+    for candidate in candidates:  # as long as k candidates have not been passed, go on
+        passed = passed + candidate.astype(jnp.int32)
+        action = action + (passed <= k).astype(jnp.int32)
+    return action
+
+
+def largest(x: jax.Array) -> jax.Array:
+    """The maximum over the actions `[A]`."""
+    if x.shape[0] > FEW:
+        return jnp.max(x)
+    return functools.reduce(lambda a, b: jnp.where(b > a, b, a), x)
+
+
+def count(x: jax.Array) -> jax.Array:
+    """How many of the actions `[A]` are true."""
+    if x.shape[0] > FEW:
+        return jnp.sum(x, dtype=jnp.int32)
+    return functools.reduce(jnp.add, x.astype(jnp.int32))
+
+
+def _uniform(key: jax.Array) -> jax.Array:
+    """One number in [0, 1) from a key: its words through MurmurHash3's finaliser, 24 bits kept.
+
+    `jax.random.uniform` runs Threefry as a loop of small kernels, which here costs as much as
+    comparing all actions. Split keys are random words already; the hash serves plain seeds.
+    """
+    words = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
+    hashed = jnp.uint32(0x9E3779B9)
+    for word in words.reshape(-1):
+        hashed = (hashed ^ word) * jnp.uint32(0x85EBCA6B)
+        hashed = (hashed ^ (hashed >> 13)) * jnp.uint32(0xC2B2AE35)
+        hashed = hashed ^ (hashed >> 16)
+    return (hashed >> 8).astype(jnp.float32) * jnp.float32(2**-24)
 
 
 def centred(z: jax.Array) -> jax.Array:

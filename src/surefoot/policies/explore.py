@@ -9,8 +9,7 @@ import jax.numpy as jnp
 
 from surefoot.core.array import is_traced
 from surefoot.errors import InputError
-from surefoot.policies.base import DecidedBy, Decision, Policy, View
-from surefoot.policies.draws import count, draw
+from surefoot.policies.base import DecidedBy, Decision, Policy, View, count, draw
 from surefoot.policies.risk import Greedy
 
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from surefoot.core.array import check_level, pairwise_sum
 from surefoot.errors import InputError
-from surefoot.policies.base import DecidedBy, Policy, View
-from surefoot.policies.draws import near_best
+from surefoot.policies.base import DecidedBy, Policy, View, near_best
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from surefoot.core.evidence import student
 from surefoot.core.particles import cumulative_quantile
 from surefoot.core.shortfall import violations
 from surefoot.errors import InputError, unknown
-from surefoot.policies.base import DecidedBy, Policy, View, centred
-from surefoot.policies.draws import count, draw, near_best
+from surefoot.policies.base import DecidedBy, Policy, View, centred, count, draw, near_best
 
 UNDECIDED = ("greedy", "least_violation", "lexicographic")
 

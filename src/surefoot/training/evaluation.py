@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.adapters import Actor, act
+from surefoot.agents.explain import mean_alone
 from surefoot.core.markup import html_table
 from surefoot.core.particles import cvar
 from surefoot.core.stats import Interval, mean_interval
@@ -21,7 +22,7 @@ from surefoot.envs.discrete import decode
 from surefoot.envs.making import made_env
 from surefoot.envs.masks import Masks
 from surefoot.errors import InputError, RunError, check_episodes
-from surefoot.policies import SSD, DecidedBy, Decision, Greedy, mean_alone, policy_named
+from surefoot.policies import SSD, DecidedBy, Decision, Greedy, policy_named
 from surefoot.runs.progress import Bar, progress
 
 if TYPE_CHECKING:
