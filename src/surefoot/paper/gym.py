@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surefoot.agents.neural.config import PAPER, NeuralConfig
-from surefoot.core.stats import equivalence, iqm_interval, mean_interval, welch
+from surefoot.core.bootstrap import iqm_interval
+from surefoot.core.stats import equivalence, mean_interval, welch
 from surefoot.errors import InputError, at_least
 from surefoot.paper.claims import Claim, Verdict
 from surefoot.paper.control import LOSSES, TASKS, Curves, GymTask, check_tasks, train_missing
