@@ -41,8 +41,8 @@ def overview(rows: list[dict[str, Any]], way: str, title: str) -> Table:
     for player in players:
         table.add_column(player, justify="right")
     for task in dict.fromkeys((row["task"], row["question"]) for row in mine):
-        found = {row["player"]: row for row in mine if (row["task"], row["question"]) == task}
-        table.add_row(", ".join(task), *(_cell(found.get(player)) for player in players))
+        own = {row["player"]: row for row in mine if (row["task"], row["question"]) == task}
+        table.add_row(", ".join(task), *(_cell(own.get(player)) for player in players))
     return table
 
 

@@ -87,11 +87,11 @@ class RiskTask:
 
     def moments(self, policy: Any) -> Moments:
         """Of a policy that ends with certainty."""
-        found = evaluate_policy(self.mdp, policy, 1.0, only_reachable=True)
+        exact = evaluate_policy(self.mdp, policy, 1.0, only_reachable=True)
         start = self.mdp.start_distribution
-        mean = float(start @ np.nan_to_num(found.v_mean))
-        between = (np.nan_to_num(found.v_mean) - mean) ** 2
-        variance = float(start @ (np.nan_to_num(found.v_variance) + between))
+        mean = float(start @ np.nan_to_num(exact.v_mean))
+        between = (np.nan_to_num(exact.v_mean) - mean) ** 2
+        variance = float(start @ (np.nan_to_num(exact.v_variance) + between))
         return Moments(mean, math.sqrt(max(variance, 0.0)))
 
     def share_right(self, policy: np.ndarray) -> float:

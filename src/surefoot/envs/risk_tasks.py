@@ -24,7 +24,7 @@ from surefoot.envs.finite import TabularMDP
 from surefoot.envs.risk import PRICE, QUESTIONS, TRAP, RiskTask, positive
 from surefoot.errors import InputError, at_least, unknown
 
-Outcome = tuple[float, float, int] | tuple[float, float, int, float]
+LayerOutcome = tuple[float, float, int] | tuple[float, float, int, float]
 """Probability, reward, next level, and the deviation of the reward if it is Gaussian."""
 
 
@@ -32,7 +32,7 @@ def _layered(
     periods: int,
     levels: int,
     actions: int,
-    outcomes: Callable[[int, int, int], Sequence[Outcome]],
+    outcomes: Callable[[int, int, int], Sequence[LayerOutcome]],
     scale: float,
     start: int = 0,
 ) -> TabularMDP:
@@ -125,7 +125,7 @@ def insurance(
     half = -chance * loss / (2 * deviation)  # under price: half of what is fair
     premium = chance * loss + _lead(question, price, half) * deviation
 
-    def outcomes(_t: int, _level: int, a: int) -> Sequence[Outcome]:
+    def outcomes(_t: int, _level: int, a: int) -> Sequence[LayerOutcome]:
         if a == 0:
             return [(1.0, -premium, 0)]
         return [(1 - chance, 0.0, 0), (chance, -loss, 0)]
@@ -152,7 +152,7 @@ def many_equals(
     lead = _lead(question, price, trap=0.0) * sigma
     certain = -TRAP * sigma if question == "trap" else 0.0
 
-    def outcomes(_t: int, _level: int, a: int) -> Sequence[Outcome]:
+    def outcomes(_t: int, _level: int, a: int) -> Sequence[LayerOutcome]:
         return [(1.0, certain, 0)] if a == 0 else [(0.5, lead - sigma, 0), (0.5, lead + sigma, 0)]
 
     mdp = _layered(length, 1, 1 + noisy, outcomes, scale)
@@ -184,16 +184,16 @@ def two_suppliers(
         raise InputError(f"lost = {lost}: above {2 * cost + holding:g}, or ordering never pays")
     lead = _lead(question, price) * risk
 
-    def outcomes(_t: int, stock: int, a: int) -> Sequence[Outcome]:
+    def outcomes(_t: int, stock: int, a: int) -> Sequence[LayerOutcome]:
         there = min(stock + (a > 0), 2)
         paid = {0: [0.0], 1: [cost], 2: [cost - lead - risk, cost - lead + risk]}[a]
-        found = []
+        listed: list[LayerOutcome] = []
         for spent in paid:
             for bought in (0, 1):
                 left = max(there - bought, 0)
                 missed = lost if bought > there else 0.0
-                found.append((0.5 / len(paid), -spent - missed - holding * left, left))
-        return found
+                listed.append((0.5 / len(paid), -spent - missed - holding * left, left))
+        return listed
 
     mdp = _layered(periods, 3, 3, outcomes, scale)
     empty = np.arange(mdp.num_states) < periods
@@ -238,7 +238,7 @@ def maintenance(
     if question == "trap":
         repair[:] = TRAP * breakdown
 
-    def outcomes(t: int, condition: int, a: int) -> Sequence[Outcome]:
+    def outcomes(t: int, condition: int, a: int) -> Sequence[LayerOutcome]:
         if a == 0:
             return [(1.0, -repair[t, condition], 0)]
         p = chances[condition]
@@ -275,7 +275,7 @@ def portfolio(
     lead = 2 * _lead(question, price, trap=-TRAP / 2) * deviation
     first, together = (2.0, 1.0) if question == "trap" else (1.0, correlation)
 
-    def outcomes(_t: int, _level: int, a: int) -> Sequence[Outcome]:
+    def outcomes(_t: int, _level: int, a: int) -> Sequence[LayerOutcome]:
         w = a / (weights - 1)
         own, other = w * first, 1 - w
         variance = own**2 + other**2 + 2 * together * own * other

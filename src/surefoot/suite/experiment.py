@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surefoot.core.stats import Interval, holm, mean_interval, paired_difference
-from surefoot.paper.claims import Claim, Verdict
+from surefoot.paper.claims import Claim, Finding
 from surefoot.paper.experiment import Experiment, by_cells
 from surefoot.suite.cells import SuiteConfig, compute_cell
 from surefoot.suite.figures import draw
@@ -107,7 +107,7 @@ def summary(results: SuiteResults) -> dict[str, Any]:
 def _against(results: SuiteResults) -> list[dict[str, Any]]:
     """Share of right decisions of the default rule less each other's, seed by seed, with Holm's
     correction over all of them."""
-    found = []
+    rows: list[dict[str, Any]] = []
     for way, default in DEFAULT.items():
         for row in results.of(way):
             own = results.values.get((way, row.title, default))
@@ -115,14 +115,14 @@ def _against(results: SuiteResults) -> list[dict[str, Any]]:
             if row.player == default or own is None or row.right is None or len(own) < 2:
                 continue
             made = paired_difference(own, other)
-            found.append(
+            rows.append(
                 {"way": way, "task": row.title, "player": row.player}
                 | {"difference": made.interval, "p": float(made.p_value)}
             )
-    if found:
-        for one, p in zip(found, holm(np.array([one["p"] for one in found], float)), strict=True):
+    if rows:
+        for one, p in zip(rows, holm(np.array([one["p"] for one in rows], float)), strict=True):
             one["holm_p"] = float(p)
-    return found
+    return rows
 
 
 def judge(results: SuiteResults) -> list[Claim]:
@@ -152,7 +152,7 @@ def _claim(way: str, question: str, wanted: str, rows: list[SuiteRow]) -> Claim:
             for row in failed
             if row.right is not None and row.given_up is not None
         )
-    verdict: Verdict = "reproduced" if not failed else "partly" if len(failed) < len(rows) else (
+    verdict: Finding = "reproduced" if not failed else "partly" if len(failed) < len(rows) else (
         "not reproduced"
     )  # fmt: skip
     statement = f"The default SSD agent answers every {question} ({_ways(way)})."
@@ -171,7 +171,7 @@ def _others(results: SuiteResults, way: str) -> Claim:
     for row in (*results.of(way), *results.of("sb3" if way == "network" else "static")):
         if row.scale == 1 and row.solved:
             done.setdefault(row.player, set()).add(row.title)
-    counts = {player: len(found) for player, found in sorted(done.items())}
+    counts = {player: len(titles) for player, titles in sorted(done.items())}
     everything = [player for player, number in counts.items() if number == len(tasks)]
     said = ", ".join(f"{player} {number}" for player, number in counts.items())
     holds = everything == [DEFAULT[way]]

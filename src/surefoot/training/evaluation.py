@@ -63,11 +63,11 @@ class Evaluated:
     def cvar(self, level: float, seed: int = 0) -> Interval:
         """Mean of the worst share with a percentile bootstrap interval."""
         n, rng = len(self.returns), np.random.default_rng(seed)
-        found = [  # a million numbers at a time
+        parts = [  # a million numbers at a time
             np.asarray(cvar(self.returns[rng.integers(n, size=(rows, n))], level))
             for rows in _parts(RESAMPLES, max(1, 1_000_000 // n))
         ]
-        low, high = np.quantile(np.concatenate(found), [0.025, 0.975])
+        low, high = np.quantile(np.concatenate(parts), [0.025, 0.975])
         return Interval(float(cvar(self.returns, level)), float(low), float(high), n)
 
     def row(self, seed: int = 0) -> tuple[str, ...]:
