@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from surefoot.policies import (
     DecidedBy,
     Decision,
     Policy,
+    decide_rows,
     policy_text,
     precision,
 )
@@ -252,23 +252,13 @@ def explain_all(
     shape = z.shape[0], z.shape[-2]
     masks = np.ones(shape, bool) if masks is None else np.asarray(masks, bool)
     with precision(z):  # float64 stays float64
-        decided = jax.device_get(_decide_all(policy, z, keys, masks, n))
+        decided = jax.device_get(decide_rows(policy, z, keys, masks, n))
     return _explanations(z, policy, decided, names)
 
 
 def _particles(z: Any) -> np.ndarray:
     """As NumPy floats in their own precision, so that the words are about what was decided."""
     return np.asarray(as_float(namespace(z=np.asarray(z)), np.asarray(z)))
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _decide_all(
-    policy: Policy, z: jax.Array, keys: jax.Array, masks: jax.Array, n: jax.Array | None
-) -> Decision:
-    def one(z: jax.Array, key: jax.Array, mask: jax.Array, n: jax.Array | None) -> Decision:
-        return policy.decide(z, key, mask, n=n, assume_sorted=True)
-
-    return jax.vmap(one, (0, 0, 0, None if n is None else 0))(z, keys, masks, n)
 
 
 def _explanations(

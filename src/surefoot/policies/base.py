@@ -224,6 +224,17 @@ def _decide_compiled(
     return policy._decide(z, key, mask, n, assume_sorted)
 
 
+@partial(jax.jit, static_argnums=0)
+def decide_rows(policy: Policy, z: Any, keys: Any, masks: Any = None, n: Any = None) -> Decision:
+    """`decide` for each row of `z[B, A, N]` or of ensembles `[B, E, A, N]`, ascending, by its own
+    key: one compiled call."""
+
+    def one(z: jax.Array, key: jax.Array, mask: Any, n: Any) -> Decision:
+        return policy.decide(z, key, mask, n=n, assume_sorted=True)
+
+    return jax.vmap(one)(z, keys, masks, n)
+
+
 def precision(z: Any) -> contextlib.AbstractContextManager[None]:
     """Where values from outside JAX keep their digits."""
     wide = not isinstance(z, jax.Array) and np.asarray(z).dtype.itemsize == 8

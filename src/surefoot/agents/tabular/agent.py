@@ -8,7 +8,7 @@ print(agent.explain(24))
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Self
 
 import gymnasium as gym
@@ -34,7 +34,7 @@ from surefoot.envs import ACTION_NAMES, TabularEnv, TabularMDP, decode, encode
 from surefoot.envs.discrete import space_size
 from surefoot.envs.faults import Fault
 from surefoot.errors import InputError, must_fit
-from surefoot.policies import Decision, Policy, policy_named
+from surefoot.policies import Decision, Policy, decide_rows, policy_named
 from surefoot.runs.format import count, from_named, named
 from surefoot.runs.logs import Finished
 
@@ -221,7 +221,7 @@ class TabularAgent(Agent):
         key = self._tie_key if deterministic else self._draw_key()
         # The same answer every time for a state; another draw for each row where it explores.
         each = rows if deterministic else np.arange(len(rows), dtype=np.int32)
-        return _decided(policy)(*self._estimates(rows), key, each, masks)
+        return _decided(policy, *self._estimates(rows), key, each, masks)
 
     def _ties(self, row: Any) -> jax.Array:
         return jax.random.fold_in(self._tie_key, int(row))
@@ -319,17 +319,8 @@ class TabularAgent(Agent):
         return self._learner.begin_again()
 
 
-@lru_cache(maxsize=64)
-def _decided(policy: Policy) -> Any:
-    """Decisions for particles `[B, A, N]`, compiled; the ties of row b are drawn by `each[b]`."""
-
-    def one(z: jax.Array, n: jax.Array, key: jax.Array, mask: jax.Array) -> Decision:
-        return policy.decide(z, key, mask, n=n, assume_sorted=True)
-
-    def decide(
-        z: jax.Array, n: jax.Array, key: jax.Array, each: jax.Array, masks: jax.Array
-    ) -> Decision:
-        keys = jax.vmap(partial(jax.random.fold_in, key))(each)
-        return jax.vmap(one)(z, n, keys, masks)
-
-    return jax.jit(decide)
+@partial(jax.jit, static_argnums=0)
+def _decided(policy: Policy, z: Any, n: Any, key: Any, each: Any, masks: Any) -> Decision:
+    """Decisions for particles `[B, A, N]`; the ties of row b are drawn by `each[b]`."""
+    keys = jax.vmap(partial(jax.random.fold_in, key))(each)
+    return decide_rows(policy, z, keys, masks, n)
