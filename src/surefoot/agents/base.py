@@ -160,9 +160,10 @@ class Agent(Deciding):
     def _learn(self, total: int, looks: _Looks, retries: int, session: Session, bar: Bar) -> None:
         every = [part.every for part in (looks.watch, session.checkpoints) if part is not None]
         every += [] if looks.eval_every is None else [looks.eval_every]
-        last, pace, going = self.num_timesteps + total, Pace(STRETCH), True
-        while going and self.num_timesteps < last:
-            before = self.num_timesteps
+        step = self.num_timesteps
+        last, pace, going = step + total, Pace(STRETCH), True
+        while going and step < last:
+            before = step
             steps = min(last - before, pace.begin(), *(e - before % e for e in every))
             try:
                 episodes: Sequence[Finished] = self._advance(steps)
@@ -180,14 +181,15 @@ class Agent(Deciding):
                 warnings.warn(f"{error}; retries left: {retries}", stacklevel=3)
                 if self._training_env is not None:
                     self._training_env.renew()
+                step = self.num_timesteps
                 continue
-            moved = self.num_timesteps - before
-            bar.advance(moved)
-            seconds = pace.end(moved)
+            step = self.num_timesteps
+            bar.advance(step - before)
+            seconds = pace.end(step - before)
             if looks.book is not None:
-                looks.book.speed(self.num_timesteps, moved, seconds)
+                looks.book.speed(step, step - before, seconds)
             going = self._note(episodes, looks, bar)
-            self._look(looks, before)
+            self._look(looks, before, step)
             session.between()
 
     def _note(self, episodes: Sequence[Finished], looks: _Looks, bar: Bar) -> bool:
@@ -202,9 +204,9 @@ class Agent(Deciding):
             bar.note(f"episode {episodes[-1].episode}, return {episodes[-1].total:.6g}")
         return going
 
-    def _look(self, looks: _Looks, before: int) -> None:
+    def _look(self, looks: _Looks, before: int, step: int) -> None:
         """Evaluations and watched states, where they have become due since step `before`."""
-        step, book, watch = self.num_timesteps, looks.book, looks.watch
+        book, watch = looks.book, looks.watch
 
         def due(every: int) -> bool:
             return step // every > before // every
