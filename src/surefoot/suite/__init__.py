@@ -14,7 +14,14 @@ draws the tables.
 
 from surefoot.lazy import lazy_names
 
-__all__ = ["EXPERIMENT", "SuiteConfig", "SuiteScores", "run"]
+__all__ = ["EXPERIMENT", "TABLES", "SuiteConfig", "SuiteScores", "run"]
+
+TABLES = {
+    "same": ("the rule: all decide on the same learned tables", ("same", "static")),
+    "online": ("the agent: each learns from its own data", ("online",)),
+    "network": ("networks", ("network", "sb3")),
+}
+"""The tables of players by tasks: a title, and the ways of learning whose rows are in it."""
 
 __getattr__ = lazy_names(
     __name__, {"cells": "SuiteConfig", "experiment": "EXPERIMENT", "strangers": "SuiteScores run"}
