@@ -59,7 +59,7 @@ def _step(config: Any, trials: int, rounds: int) -> float:
 
 def _steps(config: Any, trials: int) -> Callable[[], Any]:
     """A call that goes on by `STEPS` steps of all trials."""
-    from surefoot.agents.tabular.loop import advance, start_runs, trial_keys
+    from surefoot.agents.tabular.compiled_loop import advance, start_runs, trial_keys
     from surefoot.envs import risky_cliff
 
     mdp = risky_cliff().to_jax()

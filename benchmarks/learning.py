@@ -254,7 +254,7 @@ def _versions() -> dict[str, str]:
 def plot(kept: dict[str, Any], settings: tuple[Setting, ...], out: Path) -> Path:
     import numpy as np
 
-    from surefoot.core.stats import interquartile_mean
+    from surefoot.core.bootstrap import interquartile_mean
     from surefoot.plots import legend, new_figure, render, styles
     from surefoot.runs.files import atomic_write
 
@@ -306,7 +306,8 @@ def table(kept: dict[str, Any], settings: tuple[Setting, ...] = SETTINGS) -> str
     """Final returns of every method, then what follows for ours beside sb3-contrib's."""
     import numpy as np
 
-    from surefoot.core.stats import equivalence, interquartile_mean, welch
+    from surefoot.core.bootstrap import interquartile_mean
+    from surefoot.core.stats import equivalence, welch
 
     lines = [
         "| setting | steps | method | IQM of last fifth | by seed | CPU s a run |",

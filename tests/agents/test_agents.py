@@ -16,7 +16,8 @@ from surefoot.core.names import NAMED_LOSSES
 from surefoot.envs import TabularMDP, risky_cliff
 from surefoot.errors import InputError
 from surefoot.policies import SSD, DecidedBy, Greedy
-from surefoot.runs.format import read_agent, write_agent
+from surefoot.runs.files import atomic_write
+from surefoot.runs.format import encode, read_agent
 
 OLD = Path(__file__).parent / "files-0.1.0"
 SEEN = (3, np.float32([0.1, 0.0, -0.1, 0.2]))  # an observation of each
@@ -118,7 +119,7 @@ def test_a_file_of_parameters_that_are_no_numbers_is_no_agent(which, bad, tmp_pa
     name = "table.z" if which == 0 else "agent.params.1"
     arrays[name] = np.full_like(arrays[name], bad)
     kept = {k: v for k, v in about.items() if k not in ("kind", "contents", "checksum")}
-    write_agent(tmp_path / "agent", agent.kind, arrays, kept)
+    atomic_write(tmp_path / "agent", encode(agent.kind, arrays, kept))
     with pytest.raises(InputError, match=f"{name} holds values that are NaN or infinite"):
         sf.load(tmp_path / "agent")
 

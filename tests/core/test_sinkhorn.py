@@ -264,8 +264,10 @@ def test_batches_and_precision(dtype: str, x64: None) -> None:
 def test_far_particles_do_not_overflow() -> None:
     cost = compiled(jax.value_and_grad(lambda x: sinkhorn(x, x + 500.0).cost))
     value, slope = cost(np.array([-1e3, 0.0, 1e3]))
-    assert np.isfinite(value)
-    assert np.isfinite(slope).all()
+    # Particles that far apart keep to their partners: 500^2 each. Both ends move together, so the
+    # two slopes of 2 * 500 / 3 cancel, as far as float32 can tell them at this size.
+    assert float(value) == pytest.approx(500.0**2, rel=1e-5)
+    assert np.abs(slope).max() < 0.2 * 1000 / 3
 
 
 @pytest.mark.parametrize(

@@ -12,17 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from surefoot.core.stats import (
-    Interval,
+from surefoot.core.bootstrap import (
     bootstrap_interval,
-    equivalence,
-    holm,
     improvement,
     interquartile_mean,
     iqm_interval,
+    performance_profile,
+)
+from surefoot.core.stats import (
+    Interval,
+    equivalence,
+    holm,
     mean_interval,
     paired_difference,
-    performance_profile,
     share_interval,
     welch,
 )

@@ -235,7 +235,6 @@ def test_drawings():
         "↑ ~ ~ ~ ↓",
         "S # # # G",
     ]
-    assert "\x1b[" in draw_path(grid, path, color=True)
     picture = draw_pixels(grid, noisy_states(mdp), agent=5, cell=20)
     assert picture.shape == (61, 101, 3)
     # Agent, noise, cliff, start, goal and plain ground are told apart.

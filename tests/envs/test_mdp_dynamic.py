@@ -11,7 +11,6 @@ from surefoot.envs import (
     TabularMDP,
     cliff_walk,
     evaluate_policy,
-    monte_carlo_returns,
     optimal_actions,
     policy_probabilities,
     reward_moments,
@@ -174,13 +173,13 @@ def test_simulation_of_a_stochastic_policy_without_a_first_action():
     # Even chances of the two paths: mean -13, variance half of 10 * 0.25.
     assert exact.v_variance[36] == pytest.approx(1.25, rel=1e-9)
     args = {"rollouts": 4_000, "horizon": 50, "gamma": 1.0}
-    returns = monte_carlo_returns(mdp, policy, 36, **args, key=jax.random.key(1))
+    returns = simulate_returns(mdp, policy, 36, **args, key=jax.random.key(1)).returns
     assert returns.shape == (4_000,)
     assert abs(float(returns.mean()) + 13) < 4 * np.sqrt(1.25 / 4_000)
     assert abs(float(returns.var()) - 1.25) < 0.15
-    again = monte_carlo_returns(mdp, policy, 36, **args, key=jax.random.key(1))
+    again = simulate_returns(mdp, policy, 36, **args, key=jax.random.key(1)).returns
     np.testing.assert_array_equal(returns, again)
-    other = monte_carlo_returns(mdp, policy, 36, **args, key=jax.random.key(2))
+    other = simulate_returns(mdp, policy, 36, **args, key=jax.random.key(2)).returns
     assert not np.array_equal(returns, other)
 
 
@@ -254,8 +253,8 @@ def test_bad_arguments_are_named():
     with pytest.raises(InputError, match="tolerance -1"):
         value_iteration(mdp, 0.5, tolerance=-1)
     with pytest.raises(InputError, match="state is"):
-        monte_carlo_returns(mdp, [0, 0], 2, rollouts=1, horizon=1, gamma=1.0, key=key)
+        simulate_returns(mdp, [0, 0], 2, rollouts=1, horizon=1, gamma=1.0, key=key)
     with pytest.raises(InputError, match="action is"):
-        monte_carlo_returns(mdp, [0, 0], 0, -1, rollouts=1, horizon=1, gamma=1.0, key=key)
+        simulate_returns(mdp, [0, 0], 0, -1, rollouts=1, horizon=1, gamma=1.0, key=key)
     with pytest.raises(InputError, match="rollouts 0"):
-        monte_carlo_returns(mdp, [0, 0], 0, rollouts=0, horizon=1, gamma=1.0, key=key)
+        simulate_returns(mdp, [0, 0], 0, rollouts=0, horizon=1, gamma=1.0, key=key)

@@ -101,7 +101,7 @@ def test_frequent_advances_are_counted_exactly(plain, clock):
         for _ in range(2_400):
             clock.now += 1e-3
             bar.advance()
-        assert bar.done == 2_400
+        assert bar.task.completed == 2_400
     assert written(plain)[1:] == [
         "steps: 1,000, 1,000/s, 0:01 elapsed",
         "steps: 2,000, 1,000/s, 0:02 elapsed",
@@ -131,7 +131,7 @@ def test_silence_is_inherited(plain, clock, capfd):
         with progress(2, "inner", console=plain, mode="lines") as inner:
             inner.advance(2)
         outer.advance()
-        assert (outer.done, inner.done) == (1, 2)
+        assert (outer.task.completed, inner.task.completed) == (1, 2)
     with (
         progress(2, "loud", console=plain, clock=clock),
         progress(2, "hidden", mode="silent"),
@@ -203,7 +203,7 @@ def test_threads_may_advance(plain):
             worker.start()
         for worker in workers:
             worker.join()
-        assert bar.done == 4000
+        assert bar.task.completed == 4000
 
 
 SCRIPT = """

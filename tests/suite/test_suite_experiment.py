@@ -12,7 +12,8 @@ from surefoot.errors import InputError
 from surefoot.plots import render
 from surefoot.report import report
 from surefoot.runs.directory import RunDir
-from surefoot.suite.experiment import EXPERIMENT, SuiteConfig, judge, read, summary
+from surefoot.suite.cells import SuiteConfig
+from surefoot.suite.experiment import EXPERIMENT, judge, read, summary
 from surefoot.suite.figures import draw
 
 SEEDS = 6

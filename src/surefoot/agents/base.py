@@ -1,14 +1,14 @@
 """`Agent`: what every agent can do, in one place: learn, predict, decide, explain, save, resume.
 
-A subclass says what differs: how a few steps are made (`_advance`), what it knows of an
-observation (`_estimates`, `_decide`), and what its run is made of (`_tree`).
+Learning is here, acting in `decisions`, files in `saving`. A subclass says what differs: how a few
+steps are made (`_advance`), what it knows of an observation (`_estimates`, `_decide`), and what its
+run is made of (`_tree`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -18,17 +18,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import gymnasium as gym
 import jax
-import numpy as np
 
-from surefoot.agents.explain import Explanation, explain, known_action_names
-from surefoot.agents.saving import Saved, maker_of, opened_env
-from surefoot.core.evidence import Known
+from surefoot.agents.decisions import Deciding
+from surefoot.agents.saving import maker_of, opened_env
 from surefoot.core.markup import html_lines, html_table
 from surefoot.envs.faults import Fault, FaultPolicy, TrainingEnv, fault_policy
-from surefoot.envs.making import env_name, separate_env
-from surefoot.envs.masks import Masks, checked_masks
 from surefoot.errors import InputError, RunError, at_least, check_episodes, unknown
-from surefoot.policies import SSD, Decision, Policy, policy_named
+from surefoot.policies import SSD
 from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.format import settings
 from surefoot.runs.logs import Finished, RunLog, Watch
@@ -38,7 +34,6 @@ from surefoot.runs.session import Pace, Session
 from surefoot.runs.tables import End
 
 STRETCH = 500  # most steps between two looks at the clock, signals, logs
-EVALUATION_SEEDS = 10_000  # apart from those of training
 
 Callback = Callable[[Any, Finished], bool | None]
 """`callback(agent, episode)`, once for each finished episode; returning False stops `learn`."""
@@ -54,7 +49,7 @@ class _Looks(NamedTuple):
     watch: Watch | None
 
 
-class Agent(Saved):
+class Agent(Deciding):
     """Learns return distributions in an environment and acts on them by any policy."""
 
     episode_columns: ClassVar[tuple[str, ...]]  # of `episodes.csv`
@@ -82,8 +77,7 @@ class Agent(Saved):
         self._tie_key, self._drawn = jax.random.key(seed), 0
         self._book: RunLog | None = None  # while learning
         self._logged: dict[str, End] | None = None  # where the logs ended at the checkpoint
-        self._own_env: gym.Env[Any, Any] | None = None  # of a run that does not step it
-        self._training_env: TrainingEnv | None = None
+        self._own_env, self._training_env = None, None
 
     def _warn_of_blindness(self) -> None:
         policies = (self.config.behaviour, self.config.evaluation)
@@ -99,8 +93,6 @@ class Agent(Saved):
         """The environment as training steps it."""
         return TrainingEnv(opened_env(env), self.seed, maker_of(env))
 
-    # --- what it is --------------------------------------------------------------------
-
     def _repr_html_(self) -> str:
         """What a notebook shows: what it is, how far it is, and where its settings differ."""
         title = f"{type(self).__name__} on {self.env_name}, seed {self.seed}"
@@ -112,35 +104,6 @@ class Agent(Saved):
         )
         table = html_table(("setting", "here", "default"), changed) if changed else ""
         return f"<div>{html_lines([title, about])}{table}</div>"
-
-    @property
-    def env(self) -> gym.Env[Any, Any] | None:
-        """The training environment; None for a process given as arrays."""
-        return self._own_env if self._training_env is None else self._training_env.env
-
-    @property
-    def env_maker(self) -> Callable[[], Any] | None:
-        """How to make another training environment, where it came by its name or as a function."""
-        return None if self._training_env is None else self._training_env.remake
-
-    @property
-    def env_name(self) -> str:
-        return "TabularMDP" if self.env is None else env_name(self.env)
-
-    @property
-    def observation_space(self) -> gym.Space[Any]:
-        assert self.env is not None
-        return self.env.observation_space
-
-    @property
-    def action_space(self) -> gym.Space[Any]:
-        assert self.env is not None
-        return self.env.action_space
-
-    @property
-    def action_names(self) -> tuple[str, ...]:
-        """What the environment's actions are known as, else their numbers."""
-        return known_action_names(self.env_name, self.action_space)
 
     # --- learning ------------------------------------------------------------------------
 
@@ -197,9 +160,10 @@ class Agent(Saved):
     def _learn(self, total: int, looks: _Looks, retries: int, session: Session, bar: Bar) -> None:
         every = [part.every for part in (looks.watch, session.checkpoints) if part is not None]
         every += [] if looks.eval_every is None else [looks.eval_every]
-        last, pace, going = self.num_timesteps + total, Pace(STRETCH), True
-        while going and self.num_timesteps < last:
-            before = self.num_timesteps
+        step = self.num_timesteps
+        last, pace, going = step + total, Pace(STRETCH), True
+        while going and step < last:
+            before = step
             steps = min(last - before, pace.begin(), *(e - before % e for e in every))
             try:
                 episodes: Sequence[Finished] = self._advance(steps)
@@ -217,14 +181,15 @@ class Agent(Saved):
                 warnings.warn(f"{error}; retries left: {retries}", stacklevel=3)
                 if self._training_env is not None:
                     self._training_env.renew()
+                step = self.num_timesteps
                 continue
-            moved = self.num_timesteps - before
-            bar.advance(moved)
-            seconds = pace.end(moved)
+            step = self.num_timesteps
+            bar.advance(step - before)
+            seconds = pace.end(step - before)
             if looks.book is not None:
-                looks.book.speed(self.num_timesteps, moved, seconds)
+                looks.book.speed(step, step - before, seconds)
             going = self._note(episodes, looks, bar)
-            self._look(looks, before)
+            self._look(looks, before, step)
             session.between()
 
     def _note(self, episodes: Sequence[Finished], looks: _Looks, bar: Bar) -> bool:
@@ -239,9 +204,9 @@ class Agent(Saved):
             bar.note(f"episode {episodes[-1].episode}, return {episodes[-1].total:.6g}")
         return going
 
-    def _look(self, looks: _Looks, before: int) -> None:
+    def _look(self, looks: _Looks, before: int, step: int) -> None:
         """Evaluations and watched states, where they have become due since step `before`."""
-        step, book, watch = self.num_timesteps, looks.book, looks.watch
+        book, watch = looks.book, looks.watch
 
         def due(every: int) -> bool:
             return step // every > before // every
@@ -269,131 +234,3 @@ class Agent(Saved):
     @abstractmethod
     def _episode_row(self, episode: Finished) -> tuple[Any, ...]:
         """A line of `episodes.csv`."""
-
-    # --- acting --------------------------------------------------------------------------
-
-    def predict(self, obs: Any, *, deterministic: bool = True, action_masks: Any = None) -> Any:
-        """The evaluation policy's action, as the environment takes it; one each for a batch.
-
-        Ties are broken the same way each time. With `deterministic=False` the behaviour policy
-        acts as it does in training, exploration included. `action_masks` `[A]`, or `[B, A]` for a
-        batch, leaves the legal actions.
-        """
-        decided = self.decide(obs, deterministic=deterministic, action_masks=action_masks)
-        return self.own_actions(decided.action)
-
-    def decide(self, obs: Any, *, deterministic: bool = True, action_masks: Any = None) -> Decision:
-        """What `predict` decides, with its reasons; batched if `obs` is. Actions count from 0."""
-        rows, single = self._rows(obs)
-        masks = self._masks(rows, action_masks)
-        if not deterministic:
-            self._drawn += 1  # a stream of its own: the run does not notice
-        decided = jax.device_get(self._decide(rows, deterministic, masks))
-        return jax.tree.map(lambda leaf: leaf[0], decided) if single else decided
-
-    def explain(
-        self, obs: Any, policy: Policy | str | None = None, *, action_masks: Any = None
-    ) -> Explanation:
-        """Who decides at one observation, and by how much; `print` it.
-
-        `policy` asks what another one would do with what this agent has learned.
-        """
-        rows, single = self._rows(obs)
-        if not single:
-            raise InputError(
-                f"obs has the shape of a batch ({len(rows)} rows): explain takes one; decide "
-                "takes a batch too"
-            )
-        chosen = policy_named(self.config.evaluation if policy is None else policy)
-        masks = self._masks(rows, action_masks)
-        z, n = self._estimates(rows)
-        n, mask = jax.tree.map(lambda part: part[0], (n, masks))
-        return explain(z[0], chosen, self._ties(rows[0]), mask=mask, n=n, names=self.action_names)
-
-    def return_distribution(self, obs: Any) -> np.ndarray:
-        """Ascending, equally likely returns `[A, N]`, or `[B, A, N]` for a batch."""
-        z, _ = self.estimates(obs)
-        alone = 2 if self.is_single(obs) else 3
-        return z.mean(axis=-3) if z.ndim > alone else z
-
-    def estimates(self, obs: Any) -> tuple[np.ndarray, np.ndarray | Known | None]:
-        """What policies decide on: `(z, n)`, particles `[A, N]` and what they rest on (transitions
-        seen `n[A]`, and the errors of the means if they are known), or an ensemble `[E, A, N]` and
-        None; with a batch axis in front for a batch."""
-        rows, single = self._rows(obs)
-        known = self._estimates(rows)
-        return jax.tree.map(lambda part: part[0], known) if single else known
-
-    def is_single(self, obs: Any) -> bool:
-        """Whether `obs` is one observation, or else a batch of them."""
-        return self._rows(obs)[1]
-
-    def evaluate(self, episodes: int = 10, *, seed: int | None = None) -> np.ndarray:
-        """Undiscounted returns of whole episodes under the evaluation policy.
-
-        A separate environment and key: training is not disturbed, and equal seeds give equal
-        episodes.
-        """
-        check_episodes(1, episodes=episodes)
-        seed = self.seed + EVALUATION_SEEDS if seed is None else seed
-        env, act, totals = self._evaluation_env(), self._actor(), np.zeros(episodes)
-        masks = Masks(env)
-        for episode in range(episodes):
-            obs, info = env.reset(seed=seed + episode)
-            for _ in self._clock():
-                action = act(obs, masks.read(info))
-                obs, reward, terminated, truncated, info = env.step(action)
-                totals[episode] += float(reward)
-                if terminated or truncated:
-                    break
-        return totals
-
-    def first_observation(self, seed: int) -> Any:
-        """What an episode begins with, after a reset with this seed."""
-        known = self.env is None or self.env.spec is not None or self._eval_env is not None
-        env = self._evaluation_env() if known or self.env_maker is not None else self.env
-        assert env is not None
-        return env.reset(seed=seed)[0]
-
-    def _evaluation_env(self) -> gym.Env[Any, Any]:
-        if self._eval_env is None:
-            assert self.env is not None
-            make = self.env_maker
-            self._eval_env = separate_env(self.env) if make is None else make()
-        return self._eval_env
-
-    def _actor(self) -> Callable[[Any, Any], Any]:
-        """`predict` for many observations and their masks, one after the other."""
-        return lambda obs, mask: self.predict(obs, action_masks=mask)
-
-    def _clock(self) -> Any:
-        """The steps an evaluation episode may have."""
-        return itertools.count()
-
-    @abstractmethod
-    def own_actions(self, actions: Any) -> Any:
-        """Actions that count from 0 in the environment's own words; an int for a single one."""
-
-    @abstractmethod
-    def _rows(self, obs: Any) -> tuple[np.ndarray, bool]:
-        """A batch of observations, checked, and whether it was a single one."""
-
-    @abstractmethod
-    def _estimates(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | Known | None]:
-        """Ascending particles `[B, A, N]` and what each rests on, or an ensemble of them
-        `[B, E, A, N]` and None."""
-
-    @abstractmethod
-    def _decide(self, rows: np.ndarray, deterministic: bool, masks: Any) -> Decision:
-        """The evaluation policy's decisions, or the behaviour policy's."""
-
-    @abstractmethod
-    def _ties(self, row: Any) -> jax.Array:
-        """The key that breaks ties at an observation."""
-
-    def _masks(self, rows: np.ndarray, given: Any) -> np.ndarray | None:
-        """The legal actions `[B, A]` at observations, as the caller says; None: all of them."""
-        return None if given is None else checked_masks(given, (len(rows), len(self.action_names)))
-
-    def _draw_key(self) -> jax.Array:
-        return jax.random.fold_in(self._tie_key, self._drawn)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from surefoot.policies import (
     DecidedBy,
     Decision,
     Policy,
-    mean_alone,
+    decide_rows,
     policy_text,
     precision,
 )
@@ -28,6 +27,7 @@ from surefoot.policies import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+ROUNDING = 1e-5  # of a lead in float32
 CURVE = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)  # levels of the CVaR curve in the text
 WORDS = {
     DecidedBy.SCORE: "its score is the best",
@@ -63,6 +63,22 @@ def known_action_names(env_name: str, space: Any) -> tuple[str, ...]:
     names, size = ACTIONS.get(env_name.split("-")[0], ()), space_size(space, "action_space")
     start = int(space.start) if isinstance(space, Discrete) else 0
     return names if len(names) == size else tuple(str(start + a) for a in range(size))
+
+
+def mean_alone(decided: Any) -> np.ndarray:
+    """Whether the mean alone explains a `Decision`, a batch of them, or an `Explanation`.
+
+    Everybody that is worth the same is as sure as the action: about their means the curves `F^-2`
+    agree. Dominance sees the mean too, so it may have said so all the same: of particles that have
+    collapsed to one value nothing else is left.
+    """
+    at = np.asarray(decided.action)[..., None]
+    lead = np.take_along_axis(np.asarray(decided.violations), at[..., None], axis=-1)[..., 0]
+    gap = np.asarray(decided.gap)
+    ahead = gap - np.take_along_axis(gap, at, axis=-1)  # what of the lead is that of the mean
+    apart = np.maximum(lead - ahead, np.asarray(decided.surer)) > ROUNDING * lead
+    others = np.asarray(decided.tied) & (np.arange(gap.shape[-1]) != at)
+    return ~(others & apart).any(axis=-1)
 
 
 @dataclass(frozen=True)
@@ -236,23 +252,13 @@ def explain_all(
     shape = z.shape[0], z.shape[-2]
     masks = np.ones(shape, bool) if masks is None else np.asarray(masks, bool)
     with precision(z):  # float64 stays float64
-        decided = jax.device_get(_decide_all(policy, z, keys, masks, n))
+        decided = jax.device_get(decide_rows(policy, z, keys, masks, n))
     return _explanations(z, policy, decided, names)
 
 
 def _particles(z: Any) -> np.ndarray:
     """As NumPy floats in their own precision, so that the words are about what was decided."""
     return np.asarray(as_float(namespace(z=np.asarray(z)), np.asarray(z)))
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _decide_all(
-    policy: Policy, z: jax.Array, keys: jax.Array, masks: jax.Array, n: jax.Array | None
-) -> Decision:
-    def one(z: jax.Array, key: jax.Array, mask: jax.Array, n: jax.Array | None) -> Decision:
-        return policy.decide(z, key, mask, n=n, assume_sorted=True)
-
-    return jax.vmap(one, (0, 0, 0, None if n is None else 0))(z, keys, masks, n)
 
 
 def _explanations(

@@ -17,12 +17,21 @@ import jax
 import numpy as np
 
 from surefoot.envs.faults import Fault, TrainingEnv
-from surefoot.envs.making import env_from_file, env_recipe, made_env
+from surefoot.envs.making import env_from_file, env_name, env_recipe, made_env
 from surefoot.envs.memory import read_memory, restore_memory
 from surefoot.errors import InputError, RunError
 from surefoot.runs.checkpoints import Snapshot, read_checkpoint
-from surefoot.runs.format import configuration, count, ends, named, read_agent, settings, texts
-from surefoot.runs.format import write_agent as write_file
+from surefoot.runs.files import atomic_write
+from surefoot.runs.format import (
+    configuration,
+    count,
+    encode,
+    ends,
+    named,
+    read_agent,
+    settings,
+    texts,
+)
 from surefoot.runs.logs import RunLog
 from surefoot.runs.tables import End
 
@@ -49,14 +58,16 @@ class Saved(ABC):
     _book: RunLog | None
     _logged: dict[str, End] | None
     _training_env: TrainingEnv | None
+    _own_env: gym.Env[Any, Any] | None  # of a run that does not step it
 
     @property
-    @abstractmethod
-    def env(self) -> gym.Env[Any, Any] | None: ...
+    def env(self) -> gym.Env[Any, Any] | None:
+        """The training environment; None for a process given as arrays."""
+        return self._own_env if self._training_env is None else self._training_env.env
 
     @property
-    @abstractmethod
-    def env_name(self) -> str: ...
+    def env_name(self) -> str:
+        return "TabularMDP" if self.env is None else env_name(self.env)
 
     @property
     @abstractmethod
@@ -98,7 +109,7 @@ class Saved(ABC):
     def save(self, path: str | Path) -> None:
         """What the agent has learned and its settings; a run goes on from a checkpoint."""
         arrays = {name: np.asarray(leaf) for name, leaf in self._learned().items()}
-        write_file(path, self.kind, arrays, self._about())
+        atomic_write(path, encode(self.kind, arrays, self._about()))
 
     @classmethod
     def load(cls, path: str | Path, env: Any = None, **options: Any) -> Self:

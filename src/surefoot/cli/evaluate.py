@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import tyro
+from typing import TYPE_CHECKING, Any
 
 from surefoot.cli.compare import can_draw
-from surefoot.cli.modules import open_typed
+from surefoot.cli.modules import AgentOptions, open_typed
 from surefoot.cli.options import parse
 from surefoot.errors import InputError
 
@@ -23,16 +21,7 @@ TEXT = "Let several policies act on what one agent has learned, in the same epis
 
 
 @dataclass(frozen=True)
-class EvaluateOptions:
-    agent: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="AGENT_OR_RUN")] = (
-        None
-    )
-    """A saved agent, a run directory of `surefoot train`, or a checkpoint."""
-    env: str | None = None
-    """Id of the environment; the agent's own by default. One of your own, module:Id, has to be
-    named."""
-    wrapper: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """Wrapper that the agent was trained in, module:Name; repeat it for more."""
+class EvaluateOptions(AgentOptions):
     policy: tuple[str, ...] = ("ssd", "greedy", "cvar:0.25")
     """Policies, as name, name:value or name:field=value: ssd, ssd:0.01, greedy, cvar:0.25, wang,
     cpw, mean-variance."""
@@ -64,7 +53,7 @@ def main(words: list[str]) -> int:
     if options.out is not None:
         check_directory(options.out)
         can_draw()
-    agent = open_typed(options.agent, options.env, words, options.wrapper)
+    agent = open_typed(options, words)
     evaluated = evaluate(
         agent, options.policy, env=None if options.wrapper else options.env,
         episodes=options.episodes, seed=options.seed, show=True,

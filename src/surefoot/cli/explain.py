@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import tyro
-
-from surefoot.cli.modules import open_typed
+from surefoot.cli.modules import AgentOptions, open_typed
 from surefoot.cli.options import parse
 from surefoot.errors import InputError, require
 
@@ -20,20 +18,11 @@ MOST = 400  # particles that stand for columns of unequal lengths
 
 
 @dataclass(frozen=True)
-class ExplainOptions:
-    agent: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="AGENT_OR_RUN")] = (
-        None
-    )
-    """An agent's file (.safetensors), or the directory of its training."""
+class ExplainOptions(AgentOptions):
     obs: str | None = None
     """The observation: 36 for a state, 0.1,0,0,0 for numbers; by default the first one."""
     state: int | None = None
     """The same for a state, as a number."""
-    env: str | None = None
-    """Id of the environment; the agent's own by default. One of your own, module:Id, has to be
-    named."""
-    wrapper: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """Wrapper that the agent was trained in, module:Name; repeat it for more."""
     policy: str | None = None
     """Decide by this one instead of the agent's evaluation policy: ssd:5e-4, cvar:0.25."""
     returns: Path | None = None
@@ -76,8 +65,7 @@ def default_place(source: Any, name: str = "explanation.png") -> Path:
 
 
 def _of_agent(options: ExplainOptions, words: list[str]) -> tuple[Any, str]:
-    assert options.agent is not None
-    agent = open_typed(options.agent, options.env, words, options.wrapper)
+    agent = open_typed(options, words)
     text = str(options.state) if options.state is not None else options.obs
     obs = agent.first_observation(options.seed) if text is None else _read(text, agent)
     explanation = agent.explain(obs, options.policy)

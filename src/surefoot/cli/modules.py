@@ -10,11 +10,29 @@ from __future__ import annotations
 import os
 import re
 import sys
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import tyro
 
 from surefoot.errors import InputError
+
+
+@dataclass(frozen=True)
+class AgentOptions:
+    """An agent that is there, and the environment it acts in."""
+
+    agent: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="AGENT_OR_RUN")] = (
+        None
+    )
+    """A run directory of `surefoot train`, an agent's file (.safetensors), or a checkpoint."""
+    env: str | None = None
+    """Id of the environment; the agent's own by default. One of your own, module:Id, has to be
+    named."""
+    wrapper: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Wrapper that the agent was trained in, module:Name; repeat it for more."""
 
 
 def allow_module(env_id: object, words: list[str]) -> None:
@@ -36,11 +54,11 @@ def allow_module(env_id: object, words: list[str]) -> None:
         MODULE_PATHS.append(os.getcwd())
 
 
-def open_typed(
-    place: Path, env: str | None, words: list[str], wrappers: tuple[str, ...] = ()
-) -> Any:
+def open_typed(options: AgentOptions, words: list[str]) -> Any:
     """The agent of a file or run directory, in its own environment or in the one that was typed,
     with the wrappers that were typed around it."""
+    place, env, wrappers = options.agent, options.env, options.wrapper
+    assert place is not None
     from surefoot.agents.loading import open_agent
     from surefoot.envs.making import made_env
     from surefoot.runs.directory import RunDir
@@ -50,7 +68,7 @@ def open_typed(
     stored: dict[str, Any] = {}
     if place.is_dir() and (place / "config.json").is_file():
         stored = RunDir.open(place).read_config()
-    named, options = stored.get("env"), stored.get("env_options")
+    named, arguments = stored.get("env"), stored.get("env_options")
     if env is None and isinstance(named, str) and ":" in named:
         raise InputError(
             f"{place}: its environment is {named[:80]!r}, and a file imports nothing: "
@@ -62,7 +80,7 @@ def open_typed(
             f"{place}: its environment is wrapped in {', '.join(map(str, around))[:200]}, and a "
             "file imports nothing: name it by --wrapper"
         )
-    own = options if isinstance(options, dict) and env in (None, named) else {}
+    own = arguments if isinstance(arguments, dict) and env in (None, named) else {}
     inner = env or named
     if wrappers and isinstance(inner, str):
         return open_agent(place, partial(made_env, inner, wrappers, **own))

@@ -10,6 +10,7 @@ from rich.table import Table
 from surefoot.cli.options import parse
 from surefoot.cli.reproduce import options_of
 from surefoot.paper.claims import tally, to_table
+from surefoot.suite import TABLES
 
 ABOUT = "Tasks whose right action is known: who takes it, and at what price?"
 
@@ -21,9 +22,9 @@ def main(words: list[str]) -> int:
     options: Any = parse(options_of("suite", EXPERIMENT.config), words, "surefoot suite", ABOUT)
     claims = EXPERIMENT.run(options.config, options.out, existing=options.existing)
     console = Console()
-    for way, title in (("same", "the rule, on the same data"), ("online", "the agent, online"),
-                       ("network", "networks")):  # fmt: skip
-        table = overview(RunDir(options.out).read_summary()["rows"], way, title)
+    rows = RunDir(options.out).read_summary()["rows"]
+    for title, ways in TABLES.values():
+        table = overview(rows, title, ways)
         if table.row_count:
             console.print(table)
     console.print(to_table(claims, title="what has to come out"))
@@ -31,9 +32,8 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def overview(rows: list[dict[str, Any]], way: str, title: str) -> Table:
+def overview(rows: list[dict[str, Any]], title: str, ways: tuple[str, ...]) -> Table:
     """Players by tasks: a sign, and the share of right decisions or what is given up."""
-    ways = {"same": ("same", "static"), "network": ("network", "sb3")}.get(way, (way,))
     mine = [row for row in rows if row["way"] in ways and row["scale"] == 1]
     table = Table(title=title, caption="tie and trap: share right; price: deviations given up")
     table.add_column("task")
@@ -41,8 +41,8 @@ def overview(rows: list[dict[str, Any]], way: str, title: str) -> Table:
     for player in players:
         table.add_column(player, justify="right")
     for task in dict.fromkeys((row["task"], row["question"]) for row in mine):
-        found = {row["player"]: row for row in mine if (row["task"], row["question"]) == task}
-        table.add_row(", ".join(task), *(_cell(found.get(player)) for player in players))
+        own = {row["player"]: row for row in mine if (row["task"], row["question"]) == task}
+        table.add_row(", ".join(task), *(_cell(own.get(player)) for player in players))
     return table
 
 

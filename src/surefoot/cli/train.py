@@ -29,8 +29,8 @@ RUNS = Path("runs")
 PLACE = (tyro.conf.Positional, tyro.conf.arg(metavar="ENV_ID"))
 
 # title: name, type, default, words of the help: what is not a setting of the agent
-Row = tuple[str, Any, Any, str]
-RUN: list[Row] = [
+OptionRow = tuple[str, Any, Any, str]
+RUN: list[OptionRow] = [
     ("env", Annotated[str | None, *PLACE], None, "Id of the environment, also module:Id for one of "
      "your own; surefoot/CliffWalk-v0 and surefoot/RiskyCliff-v0 are surefoot's."),
     ("agent", Literal["auto", "neural", "tabular"], "auto", "auto: tabular where the observations "
@@ -47,9 +47,11 @@ RUN: list[Row] = [
     ("on_fault", Literal["stop", "retry"], "stop", "When the environment raises or returns no "
      "number: stop with all that was learned, or go on in a new episode, up to ten times."),
 ]  # fmt: skip
-COMPILED: Row = ("compiled", bool, False, "Run the environment inside the compiled loop, 2 to 3 "
-                 "times as fast (CartPole-v1 and MountainCar-v0).")  # fmt: skip
-LOGGING: list[Row] = [
+COMPILED: OptionRow = (
+    "compiled", bool, False, "Run the environment inside the compiled loop, 2 to 3 times as fast "
+    "(CartPole-v1 and MountainCar-v0).",
+)  # fmt: skip
+LOGGING: list[OptionRow] = [
     ("eval_every", int | None, None, "Steps between evaluations without exploration; none by "
      "default."),
     ("eval_episodes", int, 10, "Episodes of each evaluation, and of the one at the end."),
@@ -207,7 +209,7 @@ def options_of(kind: str, config: type[Any]) -> type[Any]:
     that belong together in a dataclass of their own, for which the help has a frame."""
     hints, docs = get_type_hints(config, localns={"Policy": str}), field_docs(config)
     heading = {name: title for title, names in HEADINGS.items() for name in names.split()}
-    groups: dict[str, list[Row]] = {"policy": [], "distribution": [], "learning": []}
+    groups: dict[str, list[OptionRow]] = {"policy": [], "distribution": [], "learning": []}
     for field in dataclasses.fields(config):
         row = (field.name, hints[field.name], field.default, docs[field.name])
         groups.setdefault(heading.get(field.name, "learning"), []).append(row)
@@ -218,7 +220,7 @@ def options_of(kind: str, config: type[Any]) -> type[Any]:
     return _dataclass("TrainOptions", run, own)
 
 
-def _dataclass(name: str, rows: list[Row], more: Sequence[Any] = ()) -> type[Any]:
+def _dataclass(name: str, rows: list[OptionRow], more: Sequence[Any] = ()) -> type[Any]:
     fields = [(name, _helped(hint, text), value) for name, hint, value, text in rows]
     return dataclasses.make_dataclass(name, [*fields, *more], frozen=True)
 
@@ -235,8 +237,8 @@ def field_docs(kind: type[Any]) -> dict[str, str]:
     for before, node in zip(tree.body, tree.body[1:], strict=False):
         if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name):
             text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-            found = str(node.value.value) if text else ""  # type: ignore[attr-defined]
-            docs[before.target.id] = " ".join(found.split())
+            words = str(node.value.value) if text else ""  # type: ignore[attr-defined]
+            docs[before.target.id] = " ".join(words.split())
     return docs
 
 

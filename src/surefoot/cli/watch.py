@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import tyro
 
 from surefoot.cli.explain import default_place
-from surefoot.cli.modules import open_typed
+from surefoot.cli.modules import AgentOptions, open_typed
 from surefoot.cli.options import parse
 from surefoot.errors import InputError, require
 
@@ -20,16 +17,7 @@ ABOUT = (
 
 
 @dataclass(frozen=True)
-class WatchOptions:
-    agent: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="AGENT_OR_RUN")] = (
-        None
-    )
-    """The directory of a training, or an agent's file (.safetensors)."""
-    env: str | None = None
-    """Id of the environment; the agent's own by default. One of your own, module:Id, has to be
-    named."""
-    wrapper: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """Wrapper that the agent was trained in, module:Name; repeat it for more."""
+class WatchOptions(AgentOptions):
     policy: str | None = None
     """Decide by this one instead of the agent's evaluation policy: greedy, cvar:0.25."""
     episodes: int = 1
@@ -51,7 +39,7 @@ def main(words: list[str]) -> int:
     from surefoot.report.film import film
     from surefoot.runs.files import atomic_write
 
-    agent = open_typed(options.agent, options.env, words, options.wrapper)
+    agent = open_typed(options, words)
     made = film(
         agent, policy=options.policy, episodes=options.episodes, frames=options.frames,
         seed=options.seed,

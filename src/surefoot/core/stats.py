@@ -3,22 +3,20 @@
 | question                                                    | function            |
 |-------------------------------------------------------------|---------------------|
 | where is the mean of independent trials?                    | `mean_interval`     |
-| the same, within the range of the values                    | `bootstrap_interval` |
-| how often does a run score above each of several levels?    | `performance_profile` |
-| how likely is a run of one method to beat one of another?   | `improvement`       |
-| a robust score over several tasks, few runs each            | `iqm_interval`      |
+| how often was it so?                                        | `share_interval`    |
 | do two methods differ, run on the same trials?              | `paired_difference` |
 | do two methods differ, run on independent trials?           | `welch`             |
 | are two methods the same for all practical purposes?        | `equivalence`       |
 | several of these tests make one claim                       | `holm`              |
 
-A large p-value of a difference test is no evidence of equality; only `equivalence` is.
+A large p-value of a difference test is no evidence of equality; only `equivalence` is. Intervals
+by resampling are in `core.bootstrap`.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import floor, isfinite, log10
 from typing import Any
@@ -29,7 +27,6 @@ from numpy.typing import ArrayLike, NDArray
 from surefoot.errors import InputError
 
 Array = NDArray[np.float64]
-FEW = 10  # independent values below which a bootstrap interval is too narrow to lean on
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class Interval:
     def __getitem__(self, index: Any) -> Interval:
         """One of several: `mean_interval(returns)[-1]` is that of the last episode."""
         mean, low, high = (
-            _scalar(np.asarray(part)[index]) for part in (self.mean, self.low, self.high)
+            scalar(np.asarray(part)[index]) for part in (self.mean, self.low, self.high)
         )
         return Interval(mean, low, high, self.n, self.level)
 
@@ -125,131 +122,22 @@ def mean_interval(x: ArrayLike, level: float = 0.95, axis: int = 0) -> Interval:
     (each holds on its own, not all at once). Needs roughly normal means: with 50 trials that
     is nearly anything; for few runs of heavy-tailed scores take `iqm_interval`.
     """
-    values = _values(x, "x", axis=axis, at_least=2)
-    mean, variance, n = _moments(values, axis)
+    values = checked_values(x, "x", axis=axis, at_least=2)
+    mean, variance, n = moments(values, axis)
     half = _t_quantile(level, n - 1) * np.sqrt(variance / n)
-    return Interval(_scalar(mean), _scalar(mean - half), _scalar(mean + half), n, level)
-
-
-def bootstrap_interval(
-    x: ArrayLike, seed: int = 0, resamples: int = 2000, level: float = 0.95
-) -> Interval:
-    """The mean of independent values `x[n]`, or of each column of `x[n, K]`, by the percentile
-    bootstrap: within the range of the values, so never a return that cannot be.
-
-    Below `FEW` values it is too narrow: of 5 normal values it holds the mean in 84 % of cases,
-    of 10 in 90 %.
-    """
-    values = _values(x, "x", at_least=2)
-    _check_level(level)
-    counts = _counts(len(values), resamples, np.random.default_rng(seed))
-    first = values[:1]  # shifted by it, constant values stay exact
-    drawn = first[0] + counts @ (values - first) / len(values)
-    return _percentiles(_moments(values, 0)[0], drawn, len(values), level)
-
-
-def performance_profile(
-    scores: ArrayLike, levels: ArrayLike, seed: int = 0, level: float = 0.95
-) -> Interval:
-    """Share of runs that score above each of `levels` (Agarwal et al., 2021), with pointwise
-    bootstrap intervals."""
-    above = _values(scores, "scores", at_least=2)[:, None] > np.asarray(levels, dtype=float)
-    return bootstrap_interval(above.astype(float), seed, level=level)
-
-
-def improvement(
-    tasks: Sequence[tuple[ArrayLike, ArrayLike]],
-    seed: int = 0,
-    resamples: int = 2000,
-    level: float = 0.95,
-) -> Interval:
-    """Probability that a run of x scores above a run of y, ties counted half (Mann and Whitney's
-    U over its largest value), averaged over `tasks`, each a pair of runs `(x[n], y[m])`.
-
-    The interval draws runs with replacement within each task and method (Agarwal et al., 2021).
-    """
-    _check_level(level)
-    if not tasks:
-        raise InputError("tasks is empty: there is nothing to compare")
-    rng, estimate, drawn, runs = np.random.default_rng(seed), 0.0, np.zeros(resamples), 0
-    for x, y in tasks:
-        first, second = _samples(x, y, paired=False)
-        wins = np.heaviside(first[:, None] - second[None, :], 0.5)
-        of_x, of_y = (_counts(len(values), resamples, rng) for values in (first, second))
-        drawn += ((of_x @ wins) * of_y).sum(axis=1) / wins.size
-        estimate, runs = estimate + float(wins.mean()), runs + len(first) + len(second)
-    return _percentiles(np.float64(estimate / len(tasks)), drawn / len(tasks), runs, level)
-
-
-def _counts(n: int, resamples: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """How often each of n values is in a resample, `[resamples, n]`."""
-    if resamples < 100:
-        raise InputError(f"resamples is {resamples}: an interval needs at least 100")
-    return rng.multinomial(n, np.full(n, 1 / n), size=resamples)
-
-
-def _percentiles(estimate: Any, drawn: Array, n: int, level: float) -> Interval:
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return Interval(_scalar(estimate), _scalar(low), _scalar(high), n, level)
+    return Interval(scalar(mean), scalar(mean - half), scalar(mean + half), n, level)
 
 
 def share_interval(hits: ArrayLike, level: float = 0.95) -> Interval:
     """How often it was so, with the exact (Clopper-Pearson) interval: always is not certainly."""
     from scipy.stats import binomtest
 
-    _check_level(level)
+    check_level(level)
     hits = np.asarray(hits, bool).ravel()
     if not hits.size:
         raise InputError("a share of nothing: at least one value is needed")
     between = binomtest(int(hits.sum()), hits.size).proportion_ci(level)
     return Interval(float(hits.mean()), float(between.low), float(between.high), hits.size, level)
-
-
-def interquartile_mean(scores: ArrayLike) -> float:
-    """Mean of the middle half of all values: drops floor(n / 4) of them at either end.
-
-    Nearly as robust as the median and much less noisy; the usual score over many tasks.
-    """
-    from scipy.stats import trim_mean  # SciPy takes long to import: only where it is needed
-
-    return float(trim_mean(_values(scores, "scores", at_least=1).ravel(), 0.25))
-
-
-def iqm_interval(
-    scores: ArrayLike, seed: int, resamples: int = 10_000, level: float = 0.95
-) -> Interval:
-    """Interquartile mean of `scores[runs, tasks]` with a stratified percentile bootstrap.
-
-    Runs are drawn with replacement within each task, so that every resample has all tasks
-    (Agarwal et al., 2021). Use it to summarise a few runs on each of several tasks; a plain
-    `scores[runs]` is one task. Below ten values in all the interval is too narrow.
-    """
-    values = _values(scores, "scores", at_least=2)
-    values = values[:, None] if values.ndim == 1 else values
-    if values.ndim != 2:
-        raise InputError(f"scores must be [runs, tasks], not of shape {values.shape}")
-    if resamples < 100:
-        raise InputError(f"resamples is {resamples}: an interval needs at least 100")
-    _check_level(level)
-    from scipy.stats import bootstrap, trim_mean
-
-    def score(*tasks: Array, axis: int) -> Any:
-        return trim_mean(np.concatenate(tasks, axis=axis), 0.25, axis=axis)
-
-    if np.ptp(values, axis=0).max() == 0:  # all runs agree: there is nothing to resample
-        mean = interquartile_mean(values)
-        return Interval(mean, mean, mean, len(values), level)
-    bounds = bootstrap(
-        tuple(values.T),  # several samples are resampled each on its own
-        score,
-        n_resamples=resamples,
-        batch=max(1, 2_000_000 // values.size),  # bounds the memory: 16 MB of drawn scores
-        confidence_level=level,
-        method="percentile",
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
-    low, high = float(bounds.low), float(bounds.high)
-    return Interval(interquartile_mean(values), low, high, len(values), level)
 
 
 def holm(p_values: ArrayLike) -> Array:
@@ -258,7 +146,7 @@ def holm(p_values: ArrayLike) -> Array:
     Use it whenever several tests back one statement: the chance of any false rejection stays
     below alpha, whatever the dependence between the tests.
     """
-    p = _values(p_values, "p_values", at_least=1)
+    p = checked_values(p_values, "p_values", at_least=1)
     if p.ndim != 1:
         raise InputError(f"p_values must be a list, not of shape {p.shape}")
     if p.min() < 0 or p.max() > 1:
@@ -277,7 +165,7 @@ def paired_difference(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Differ
     Pairing removes what the two have in common, so it sees much smaller differences than
     `welch`. Where its t test and the signed-rank test disagree, outliers are at work.
     """
-    x, y = _samples(x, y, paired=True)
+    x, y = samples(x, y, paired=True)
     signed_rank = 1.0  # every pair ties: nothing speaks for a difference
     if (x != y).any():
         from scipy.stats import wilcoxon
@@ -292,7 +180,7 @@ def welch(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Difference:
     Use it for methods whose trials share nothing; sizes may differ (`interval.n` is their
     sum).
     """
-    return _student(*_samples(x, y, paired=False), False, level)
+    return _student(*samples(x, y, paired=False), False, level)
 
 
 def equivalence(
@@ -307,7 +195,7 @@ def equivalence(
         raise InputError(f"margin must be a positive number, not {margin!r}")
     if not 0 < alpha < 0.5:
         raise InputError(f"alpha must lie between 0 and 0.5, not {alpha!r}")
-    x, y = _samples(x, y, paired=paired)
+    x, y = samples(x, y, paired=paired)
     # Not equivalent from below: difference <= -margin; from above: difference >= margin.
     below = _student(x + margin, y, paired, side="greater").p_value
     above = _student(x - margin, y, paired, side="less").p_value
@@ -319,7 +207,7 @@ def _student(
     x: Array, y: Array, paired: bool, level: float = 0.95, side: str = "two-sided"
 ) -> Difference:
     """Student's test of pairs or Welch's of independent samples, from SciPy."""
-    _check_level(level)
+    check_level(level)
     n = len(x) if paired else len(x) + len(y)
     if np.ptp(x - y) == 0 if paired else max(np.ptp(x), np.ptp(y)) == 0:
         return _constant(float(x[0] - y[0]), n, n - (1 if paired else 2), level, side)
@@ -349,13 +237,13 @@ def _constant(estimate: float, n: int, df: float, level: float, side: str) -> Di
 
 
 def _t_quantile(level: float, df: float) -> float:
-    _check_level(level)
+    check_level(level)
     from scipy.special import stdtrit
 
     return float(stdtrit(df, (1 + level) / 2))
 
 
-def _moments(values: Array, axis: int) -> tuple[Array, Array, int]:
+def moments(values: Array, axis: int) -> tuple[Array, Array, int]:
     """Mean and unbiased variance, exact for constant data.
 
     Shifting by the first value first keeps the rounding of the mean from passing for
@@ -367,8 +255,8 @@ def _moments(values: Array, axis: int) -> tuple[Array, Array, int]:
     return mean, shifted.var(axis=axis, ddof=1), values.shape[axis]
 
 
-def _samples(x: ArrayLike, y: ArrayLike, *, paired: bool) -> tuple[Array, Array]:
-    first, second = _values(x, "x", at_least=2), _values(y, "y", at_least=2)
+def samples(x: ArrayLike, y: ArrayLike, *, paired: bool) -> tuple[Array, Array]:
+    first, second = checked_values(x, "x", at_least=2), checked_values(y, "y", at_least=2)
     for name, values in (("x", first), ("y", second)):
         if values.ndim != 1:
             raise InputError(f"{name} must be a list of values, not of shape {values.shape}")
@@ -379,7 +267,7 @@ def _samples(x: ArrayLike, y: ArrayLike, *, paired: bool) -> tuple[Array, Array]
     return first, second
 
 
-def _values(x: ArrayLike, name: str, *, at_least: int, axis: int = 0) -> Array:
+def checked_values(x: ArrayLike, name: str, *, at_least: int, axis: int = 0) -> Array:
     if isinstance(x, np.ma.MaskedArray):
         raise InputError(f"{name} is a masked array: leave out what the mask hides")
     try:
@@ -400,10 +288,10 @@ def _values(x: ArrayLike, name: str, *, at_least: int, axis: int = 0) -> Array:
     return values
 
 
-def _check_level(level: float) -> None:
+def check_level(level: float) -> None:
     if not 0 < level < 1:
         raise InputError(f"level must lie between 0 and 1, not {level!r}")
 
 
-def _scalar(value: Any) -> Any:
+def scalar(value: Any) -> Any:
     return value if np.ndim(value) else float(value)

@@ -11,7 +11,7 @@ from surefoot.envs.cliffs import (
     risky_cliff,
     top_row_reward,
 )
-from surefoot.envs.discrete import DiscreteEnv, decode, encode, flatten_discrete, tabular_from_gym
+from surefoot.envs.discrete import decode, encode, tabular_from_gym
 from surefoot.envs.drawing import draw_grid, draw_path, draw_pixels
 from surefoot.envs.dynamic import (
     PolicyEvaluation,
@@ -28,8 +28,9 @@ from surefoot.envs.dynamic import (
 from surefoot.envs.environments import CliffWalkEnv, RiskTaskEnv, RiskyCliffEnv, TabularEnv
 from surefoot.envs.exact import ExactProcess, ExactReturns, ReturnLaw, exact_process
 from surefoot.envs.finite import TabularMDP, reset, step
-from surefoot.envs.montecarlo import Rollouts, monte_carlo_returns, simulate_returns
-from surefoot.envs.risk import FINITE_TASKS, QUESTIONS, RiskTask, finite_task
+from surefoot.envs.montecarlo import Rollouts, simulate_returns
+from surefoot.envs.risk import QUESTIONS, RiskTask
+from surefoot.envs.risk_tasks import FINITE_TASKS, finite_task
 
 __all__ = [
     "ACTION_NAMES",
@@ -38,7 +39,6 @@ __all__ = [
     "QUESTIONS",
     "CliffGrid",
     "CliffWalkEnv",
-    "DiscreteEnv",
     "ExactProcess",
     "ExactReturns",
     "GreedyPath",
@@ -62,9 +62,7 @@ __all__ = [
     "exact_process",
     "expected_visits",
     "finite_task",
-    "flatten_discrete",
     "greedy_path",
-    "monte_carlo_returns",
     "noisy_states",
     "optimal_actions",
     "policy_probabilities",

@@ -26,7 +26,7 @@ class EnvState(NamedTuple):
     noise: Any = ()  # uint32 [2], the key of what comes next in an environment with random numbers
 
 
-Outcome = tuple[EnvState, jax.Array, jax.Array, jax.Array, jax.Array]
+StepResult = tuple[EnvState, jax.Array, jax.Array, jax.Array, jax.Array]
 Moved = tuple[jax.Array, jax.Array, jax.Array]
 
 
@@ -49,7 +49,7 @@ class PureEnv(ABC):
     def reset(self, key: jax.Array) -> EnvState:
         return EnvState(self.draw_start(key), jnp.zeros((), jnp.int32))
 
-    def step(self, state: EnvState, action: jax.Array) -> Outcome:
+    def step(self, state: EnvState, action: jax.Array) -> StepResult:
         x, reward, terminated = self.move(state.x, action)
         steps = state.steps + 1
         return EnvState(x, steps), x, reward, terminated, steps >= self.time_limit
@@ -79,7 +79,7 @@ class RandomEnv(PureEnv):
             self.draw_start(start), jnp.zeros((), jnp.int32), jax.random.key_data(noise)
         )
 
-    def step(self, state: EnvState, action: jax.Array) -> Outcome:
+    def step(self, state: EnvState, action: jax.Array) -> StepResult:
         key, now = jax.random.split(jax.random.wrap_key_data(state.noise))
         x, reward, terminated = self.moved(state.x, action, self.draw(now))
         steps = state.steps + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import math
 from typing import Any
 
 import gymnasium as gym
@@ -18,9 +18,7 @@ MOST = 2**31 - 1  # indices are int32 everywhere else
 
 def space_size(space: spaces.Space[Any], what: str = "space") -> int:
     """How many different elements there are; the first axis of a table."""
-    size = 1
-    for factor in _factors(space, what):
-        size *= factor
+    size = _size(space, what)
     if size > MOST:
         raise InputError(f"{what} has {size:.3g} elements: a table holds at most {MOST}")
     return size
@@ -29,48 +27,38 @@ def space_size(space: spaces.Space[Any], what: str = "space") -> int:
 def encode(space: spaces.Space[Any], value: Any) -> int:
     """The number of an element, in the order of nested loops (the last part runs fastest)."""
     index = 0
-    for digit, base in zip(_digits(space, value), _factors(space, "space"), strict=True):
-        index = index * base + digit
+    if isinstance(space, spaces.Tuple | spaces.Dict):
+        own = value if isinstance(space, spaces.Tuple) else [value[key] for key in space.spaces]
+        for part, element in zip(_parts(space), own, strict=True):
+            index = index * _size(part) + encode(part, element)
+        return index
+    if not space.contains(value):
+        raise InputError(f"{value!r} is not in {space}")
+    if isinstance(space, spaces.Discrete):
+        return int(value) - int(space.start)
+    offset = space.start if isinstance(space, spaces.MultiDiscrete) else 0
+    for digit, base in zip((np.asarray(value) - offset).ravel(), _bases(space), strict=True):
+        index = index * base + int(digit)
     return index
 
 
 def decode(space: spaces.Space[Any], index: int) -> Any:
     """The element with that number; the inverse of `encode`."""
-    digits: list[int] = []
-    for base in reversed(_factors(space, "space")):
+    if isinstance(space, spaces.Discrete):
+        return space.dtype.type(int(index) + int(space.start))
+    elements: list[Any] = []
+    if isinstance(space, spaces.Tuple | spaces.Dict):
+        for part in reversed(_parts(space)):
+            index, own = divmod(int(index), _size(part))
+            elements.insert(0, decode(part, own))
+        if isinstance(space, spaces.Dict):
+            return dict(zip(space.spaces, elements, strict=True))
+        return tuple(elements)
+    for base in reversed(_bases(space)):
         index, digit = divmod(int(index), base)
-        digits.append(digit)
-    return _element(space, digits)
-
-
-class DiscreteEnv(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
-    """An environment stepped through its own API, with flat integers at the surface."""
-
-    def __init__(self, env: gym.Env[Any, Any]) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self)
-        super().__init__(env)
-        self.num_states = space_size(env.observation_space, "observation_space")
-        self.num_actions = space_size(env.action_space, "action_space")
-        self.observation_space = spaces.Discrete(self.num_states)
-        self.action_space = spaces.Discrete(self.num_actions)
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[int, dict[str, Any]]:
-        obs, info = self.env.reset(seed=seed, options=options)
-        return encode(self.env.observation_space, obs), info
-
-    def step(self, action: int) -> tuple[int, Any, bool, bool, dict[str, Any]]:
-        if not self.action_space.contains(action):
-            raise InputError(f"action {action!r}: actions are 0..{self.num_actions - 1}")
-        inner = decode(self.env.action_space, action)
-        obs, reward, terminated, truncated, info = self.env.step(inner)
-        return encode(self.env.observation_space, obs), reward, terminated, truncated, info
-
-
-def flatten_discrete(env: gym.Env[Any, Any] | str, **kwargs: Any) -> DiscreteEnv:
-    """`DiscreteEnv` of an environment, or of a name for `gym.make(name, **kwargs)`."""
-    return DiscreteEnv(gym.make(env, **kwargs) if isinstance(env, str) else env)
+        elements.insert(0, digit)
+    value = np.array(elements, space.dtype).reshape(space.shape or ())
+    return value + space.start if isinstance(space, spaces.MultiDiscrete) else value
 
 
 def tabular_from_gym(env: gym.Env[Any, Any] | str, start: Any = None) -> TabularMDP:
@@ -84,7 +72,7 @@ def tabular_from_gym(env: gym.Env[Any, Any] | str, start: Any = None) -> Tabular
         return mdp
     table = getattr(inner, "P", None)
     if table is None:
-        raise InputError(f"{inner} has no transition table P: step it with flatten_discrete")
+        raise InputError(f"{inner} has no transition table P: step it instead")
     if start is None:
         start = getattr(inner, "initial_state_distrib", None)
         if start is None:
@@ -110,54 +98,30 @@ def tabular_from_gym(env: gym.Env[Any, Any] | str, start: Any = None) -> Tabular
     )
 
 
-def _merge(outcomes: Any) -> OrderedDict[tuple[int, float, bool], float]:
-    merged: OrderedDict[tuple[int, float, bool], float] = OrderedDict()
+def _merge(outcomes: Any) -> dict[tuple[int, float, bool], float]:
+    merged: dict[tuple[int, float, bool], float] = {}
     for p, to, gain, ends in outcomes:
         outcome = (int(to), float(gain), bool(ends))
         merged[outcome] = merged.get(outcome, 0.0) + float(p)
     return merged
 
 
-def _factors(space: spaces.Space[Any], what: str) -> list[int]:
-    """The sizes of the elementary choices an element is made of."""
+def _size(space: spaces.Space[Any], what: str = "space") -> int:
     if isinstance(space, spaces.Discrete):
-        return [int(space.n)]
+        return int(space.n)
+    if isinstance(space, spaces.Tuple | spaces.Dict):
+        return math.prod(_size(part, what) for part in _parts(space))
+    return math.prod(_bases(space, what))
+
+
+def _parts(space: spaces.Tuple | spaces.Dict) -> list[spaces.Space[Any]]:
+    return list(space.spaces if isinstance(space, spaces.Tuple) else space.spaces.values())
+
+
+def _bases(space: spaces.Space[Any], what: str = "space") -> list[int]:
+    """How many values each number of an element may have."""
     if isinstance(space, spaces.MultiDiscrete):
         return [int(n) for n in space.nvec.ravel()]
     if isinstance(space, spaces.MultiBinary):
-        return [2] * int(np.prod(space.shape))
-    if isinstance(space, spaces.Tuple):
-        return [f for part in space.spaces for f in _factors(part, what)]
-    if isinstance(space, spaces.Dict):
-        return [f for part in space.spaces.values() for f in _factors(part, what)]
+        return [2] * math.prod(space.shape)
     raise InputError(f"{what} is {space}: supported are {SUPPORTED}")
-
-
-def _digits(space: spaces.Space[Any], value: Any) -> list[int]:
-    """Each elementary choice as 0..n-1, offsets of `start` taken off."""
-    if isinstance(space, spaces.Tuple):
-        pairs = zip(space.spaces, value, strict=True)
-        return [d for part, v in pairs for d in _digits(part, v)]
-    if isinstance(space, spaces.Dict):
-        return [d for k, part in space.spaces.items() for d in _digits(part, value[k])]
-    if not space.contains(value):
-        raise InputError(f"{value!r} is not in {space}")
-    if isinstance(space, spaces.Discrete):
-        return [int(value) - int(space.start)]
-    flat = np.asarray(value).ravel()
-    offset = space.start.ravel() if isinstance(space, spaces.MultiDiscrete) else 0
-    return [int(d) for d in flat - offset]
-
-
-def _element(space: spaces.Space[Any], digits: list[int]) -> Any:
-    """Consumes `digits` from the end: the first elementary choice comes last in the list."""
-    if isinstance(space, spaces.Discrete):
-        return space.dtype.type(digits.pop() + int(space.start))
-    if isinstance(space, spaces.Tuple):
-        return tuple(_element(part, digits) for part in space.spaces)
-    if isinstance(space, spaces.Dict):
-        return {k: _element(part, digits) for k, part in space.spaces.items()}
-    shape = space.shape or ()
-    flat = np.array([digits.pop() for _ in range(int(np.prod(shape)))], space.dtype)
-    value = flat.reshape(shape)
-    return value + space.start if isinstance(space, spaces.MultiDiscrete) else value

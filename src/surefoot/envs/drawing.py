@@ -9,8 +9,6 @@ import numpy as np
 from surefoot.envs.cliffs import ARROWS, CliffGrid, GreedyPath
 
 AGENT = "@"
-_ANSI = {"S": "1;34", "G": "1;32", "#": "31", "~": "33", "·": "2", AGENT: "1;7"}
-_ARROW_STYLE = "1;36"
 
 _GROUND, _NOISY, _DOTS = (246, 243, 235), (250, 225, 178), (196, 120, 30)
 _CLIFF, _HATCH, _LINE = (58, 52, 60), (92, 66, 66), (205, 200, 190)
@@ -27,29 +25,25 @@ def draw_grid(
     grid: CliffGrid,
     noisy: Sequence[bool] | np.ndarray | None = None,
     agent: int | None = None,
-    *,
-    color: bool = False,
 ) -> str:
     """One line a row: S start, G goal, # cliff, ~ random reward, @ agent, · the rest."""
     marks = _marks(grid, noisy)
     if agent is not None:
         marks[grid.cell(agent)] = AGENT
-    return _join(marks, color)
+    return _join(marks)
 
 
 def draw_path(
     grid: CliffGrid,
     path: GreedyPath,
     noisy: Sequence[bool] | np.ndarray | None = None,
-    *,
-    color: bool = False,
 ) -> str:
     """The grid with an arrow in every cell the path leaves; start and goal keep their letters."""
     marks = _marks(grid, noisy)
     for state, action in zip(path.states, path.actions, strict=False):
         if state not in (grid.start, grid.goal):
             marks[grid.cell(state)] = ARROWS[action]
-    return _join(marks, color)
+    return _join(marks)
 
 
 def draw_pixels(
@@ -60,18 +54,7 @@ def draw_pixels(
     cell: int = 48,
 ) -> np.ndarray:
     """[rows * cell + 1, columns * cell + 1, 3] uint8; the same marks as `draw_grid`."""
-    marks = _marks(grid, noisy)
-    image = np.empty((grid.rows * cell + 1, grid.columns * cell + 1, 3), np.uint8)
-    image[:] = _LINE
-    tiles = {mark: _tile(mark, cell) for mark in "·~#SG"}
-    for row in range(grid.rows):
-        for column in range(grid.columns):
-            tile = tiles[marks[row, column]]
-            if agent == grid.state(row, column):
-                tile = _with_agent(tile)
-            top, left = row * cell + 1, column * cell + 1
-            image[top : top + cell - 1, left : left + cell - 1] = tile
-    return image
+    return _pixels(_marks(grid, noisy), agent, cell)
 
 
 def draw_text(cells: tuple[int, int], at: int | None) -> str:
@@ -79,18 +62,23 @@ def draw_text(cells: tuple[int, int], at: int | None) -> str:
     marks = np.full(cells[0] * cells[1], "·")
     if at is not None:
         marks[at] = AGENT
-    return _join(marks.reshape(cells), False)
+    return _join(marks.reshape(cells))
 
 
-def draw_cells(cells: tuple[int, int], at: int | None, *, cell: int = 48) -> np.ndarray:
-    """[rows * cell + 1, columns * cell + 1, 3] uint8; the same marks as `draw_text`."""
-    rows, columns = cells
+def draw_cells(cells: tuple[int, int], at: int | None) -> np.ndarray:
+    """As `draw_pixels`; the same marks as `draw_text`."""
+    return _pixels(np.full(cells, "·"), at, 48)
+
+
+def _pixels(marks: np.ndarray, agent: int | None, cell: int) -> np.ndarray:
+    """A tile for each of the marks `[rows, columns]`, with lines between them."""
+    rows, columns = marks.shape
     image = np.empty((rows * cell + 1, columns * cell + 1, 3), np.uint8)
     image[:] = _LINE
-    ground = _tile("·", cell)
-    for state in range(rows * columns):
+    tiles = {mark: _tile(mark, cell) for mark in "·~#SG"}
+    for state, mark in enumerate(marks.ravel()):
+        tile = _with_agent(tiles[mark]) if state == agent else tiles[mark]
         top, left = (cell * place + 1 for place in divmod(state, columns))
-        tile = _with_agent(ground) if state == at else ground
         image[top : top + cell - 1, left : left + cell - 1] = tile
     return image
 
@@ -99,11 +87,10 @@ def draw_plane(
     point: tuple[float, float],
     shaded: tuple[float, float, float, float] | None = None,
     pole: float | None = None,
-    size: tuple[int, int] = (240, 480),
 ) -> np.ndarray:
     """[height, width, 3] uint8: a point of the unit square, a box (left, right, low, high) of it
     that pays noisy rewards, and a pole on the point that leans to the right by `pole` radians."""
-    height, width = size
+    height, width = 240, 480
     y, x = np.mgrid[:height, :width]
     across, up = (x + 0.5) / width, 1 - (y + 0.5) / height
     image = np.empty((height, width, 3), np.uint8)
@@ -130,11 +117,8 @@ def _marks(grid: CliffGrid, noisy: Sequence[bool] | np.ndarray | None) -> np.nda
     return marks.reshape(grid.rows, grid.columns)
 
 
-def _join(marks: np.ndarray, color: bool) -> str:
-    def dress(mark: str) -> str:
-        return f"\x1b[{_ANSI.get(mark, _ARROW_STYLE)}m{mark}\x1b[0m" if color else mark
-
-    return "\n".join(" ".join(dress(str(mark)) for mark in row) for row in marks)
+def _join(marks: np.ndarray) -> str:
+    return "\n".join(" ".join(map(str, row)) for row in marks)
 
 
 def _tile(mark: str, cell: int) -> np.ndarray:

@@ -85,7 +85,7 @@ def value_iteration(
             f"tolerance {tolerance} must not be negative, max_iterations {max_iterations} positive"
         )
     model, infeasible = _model(mdp), ~mdp.feasible
-    expected = np.sum(model.probability * model.mean, axis=-1)
+    expected = _expected(model)
     v, residual, iterations = np.zeros(mdp.num_states), np.inf, 0
     q = expected
     while residual > tolerance and iterations < max_iterations:

@@ -17,7 +17,7 @@ from gymnasium import spaces
 from surefoot.envs.cliffs import CliffGrid, cliff_walk, noisy_states, risky_cliff
 from surefoot.envs.drawing import draw_cells, draw_grid, draw_pixels, draw_text
 from surefoot.envs.finite import TabularMDP
-from surefoot.envs.risk import finite_task
+from surefoot.envs.risk_tasks import finite_task
 from surefoot.errors import InputError, unknown
 
 

@@ -55,17 +55,6 @@ def simulate_returns(
     return Rollouts(*(x.reshape(shape) for x in result))
 
 
-def monte_carlo_returns(
-    mdp: TabularMDP,
-    policy: Any,
-    state: Any,
-    action: Any = None,
-    **options: Any,
-) -> jax.Array:
-    """The returns of `simulate_returns`, [..., rollouts]; its options."""
-    return simulate_returns(mdp, policy, state, action, **options).returns
-
-
 @jax.jit
 def _simulate(
     mdp: TabularMDP,

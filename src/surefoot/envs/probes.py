@@ -2,10 +2,6 @@
 
 | probe | what happens | answer |
 |---|---|---|
-| `OneStep` | reward 1, the episode terminates | 1 |
-| `TimeLimit` | reward 1, the episode is truncated | `1 / (1 - gamma)`: truncation bootstraps |
-| `TwoArms` | action a gives reward 2 a - 1 | -1 and 1 |
-| `TwoSteps` | nothing, then reward 1 | `gamma`, then 1 |
 | `NoisyArms` | action a gives a reward from N(mean_a, std_a) | its mean and deviation |
 | `SureOrNoisy` | each step pays 1, or 1 + `bonus` + N(0, 1) | `bonus` decides who is better |
 | `RoadFork` | first a road is taken: 5 steps of 0, or of `bonus / 5` + N(0, 1) | as above |
@@ -28,7 +24,7 @@ from surefoot.envs.classic import Moved, PureEnv, RandomEnv
 Step = tuple[Any, float, bool, bool, dict[str, Any]]
 
 
-class _Probe(gym.Env[Any, Any]):
+class Probe(gym.Env[Any, Any]):
     """Boxes with one number, two actions, one step; subclasses change what differs."""
 
     def __init__(self) -> None:
@@ -45,22 +41,7 @@ class _Probe(gym.Env[Any, Any]):
         return np.ones(1, np.float32)
 
 
-class OneStep(_Probe):
-    def step(self, action: int) -> Step:
-        return self.start(), 1.0, True, False, {}
-
-
-class TimeLimit(_Probe):
-    def step(self, action: int) -> Step:
-        return self.start(), 1.0, False, True, {}
-
-
-class TwoArms(_Probe):
-    def step(self, action: int) -> Step:
-        return self.start(), 2.0 * action - 1.0, True, False, {}
-
-
-class NoisyArms(_Probe):
+class NoisyArms(Probe):
     """Two Gaussians; which one depends on the action."""
 
     def __init__(
@@ -74,7 +55,7 @@ class NoisyArms(_Probe):
         return self.start(), float(reward), True, False, {}
 
 
-class PureProbe(_Probe):
+class PureProbe(Probe):
     """A probe that is a compiled function: for `NeuralAgent(..., compiled=True)`."""
 
     def __init__(self, pure: PureEnv) -> None:
@@ -138,30 +119,7 @@ class RoadFork(RandomEnv):
         return after, jnp.where(road == 1, self.bonus / 5 + noise, 0.0), at == 4
 
 
-class TwoSteps(_Probe):
-    """States 0 and 1 as a Discrete observation that counts from 5, actions from 1."""
-
-    FIRST = 5
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.observation_space = spaces.Discrete(2, start=self.FIRST)
-        self.action_space = spaces.Discrete(2, start=1)
-        self.at = 0
-
-    def start(self) -> Any:
-        self.at = 0
-        return self.FIRST
-
-    def step(self, action: int) -> Step:
-        if not self.action_space.contains(action):
-            raise ValueError(f"action {action!r}")
-        self.at += 1
-        over = self.at == 2
-        return self.FIRST + 1, float(over), over, False, {}
-
-
-class CoinFork(_Probe):
+class CoinFork(Probe):
     """A random transition, then a certain reward: all the dispersion comes from the coin."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from surefoot.core import stats
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError, at_least
 from surefoot.paper import fitting
-from surefoot.paper.claims import Claim, Verdict, graded
+from surefoot.paper.claims import Claim, Finding, graded
 from surefoot.paper.experiment import Columns, Experiment, Tables, by_cells
 from surefoot.paper.mixture import draw_trials, paper_mixture
 from surefoot.plots import heatmap, label, new_figure
@@ -220,7 +220,7 @@ def small_step_claim(results: AblationResults) -> Claim:
     if len(line) < 2 or not bare:
         reason = "Needs two step sizes at temperature 0.25 that converge, and one without entropy"
         return Claim(name, where, paper, "nothing", "not testable", reason)
-    reasons: dict[int, tuple[Verdict, str]] = {
+    reasons: dict[int, tuple[Finding, str]] = {
         1: ("partly", "Holds without entropy, where the theory stands. The entropic step's "
             "equilibrium minimises F(z) + W(z, z) / (4 h): at a fixed temperature a smaller h "
             "shrinks the particles more"),

@@ -15,8 +15,8 @@ from surefoot.runs.files import atomic_write, json_bytes, plain, read_json
 if TYPE_CHECKING:
     from rich.table import Table
 
-Verdict = Literal["reproduced", "partly", "not reproduced", "not testable"]
-VERDICTS: tuple[str, ...] = get_args(Verdict)
+Finding = Literal["reproduced", "partly", "not reproduced", "not testable"]
+VERDICTS: tuple[str, ...] = get_args(Finding)
 COLOURS = {
     "reproduced": "green",
     "partly": "yellow",
@@ -37,7 +37,7 @@ class Claim:
     paper: str
     measured: str
     """In words; the numbers stand in `intervals`."""
-    verdict: Verdict
+    verdict: Finding
     reason: str = ""
     """By what rule the verdict fell; only a claim that was reproduced needs none."""
     intervals: Mapping[str, Interval] = field(default_factory=dict)
@@ -90,12 +90,12 @@ class Claim:
             raise InputError(f"not a claim: {values!r}") from error
 
 
-def held(fine: bool, why_not: str, otherwise: Verdict = "not reproduced") -> tuple[Verdict, str]:
+def held(fine: bool, why_not: str, otherwise: Finding = "not reproduced") -> tuple[Finding, str]:
     """Verdict and reason of a claim that a single test decides."""
     return ("reproduced", "") if fine else (otherwise, why_not)
 
 
-def graded(tests: Sequence[bool]) -> Verdict:
+def graded(tests: Sequence[bool]) -> Finding:
     """The verdict of a claim with several parts: all, some or none of them hold."""
     return "reproduced" if all(tests) else "partly" if any(tests) else "not reproduced"
 

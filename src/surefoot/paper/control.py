@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surefoot.agents.neural import NeuralConfig
-from surefoot.core.stats import interquartile_mean
+from surefoot.core.bootstrap import interquartile_mean
 from surefoot.errors import InputError, unknown
 from surefoot.paper.experiment import Tables
 from surefoot.plots.styles import GREY, Style

@@ -14,7 +14,7 @@ import numpy as np
 
 from surefoot.agents.tabular import TabularConfig, train_trials
 from surefoot.agents.tabular.config import PAPER
-from surefoot.envs import ACTION_NAMES, CliffGrid, cliff_walk, monte_carlo_returns
+from surefoot.envs import ACTION_NAMES, CliffGrid, cliff_walk, simulate_returns
 from surefoot.errors import at_least, unknown
 from surefoot.paper.experiment import Columns, Tables, measure_cells
 from surefoot.policies import Greedy
@@ -165,7 +165,7 @@ def returns(
     config: EvaluationConfig, policy: np.ndarray, rollouts: int, key: jax.Array
 ) -> np.ndarray:
     """Ascending `[P, A, rollouts]` from each place after each first action."""
-    drawn = monte_carlo_returns(
+    drawn = simulate_returns(
         cliff_walk(fall=config.fall),
         policy,
         np.asarray(list(PLACES.values()))[:, None],
@@ -175,7 +175,7 @@ def returns(
         gamma=config.gamma,
         key=key,
     )
-    return np.sort(np.asarray(drawn), axis=-1)
+    return np.sort(np.asarray(drawn.returns), axis=-1)
 
 
 def compute_cell(job: tuple[EvaluationConfig, FlowCell]) -> dict[str, Columns]:

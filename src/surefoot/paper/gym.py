@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surefoot.agents.neural.config import PAPER, NeuralConfig
-from surefoot.core.stats import equivalence, iqm_interval, mean_interval, welch
+from surefoot.core.bootstrap import iqm_interval
+from surefoot.core.stats import equivalence, mean_interval, welch
 from surefoot.errors import InputError, at_least
-from surefoot.paper.claims import Claim, Verdict
+from surefoot.paper.claims import Claim, Finding
 from surefoot.paper.control import LOSSES, TASKS, Curves, GymTask, check_tasks, train_missing
 from surefoot.paper.experiment import Experiment, Tables
 from surefoot.paper.moments import (
-    Moments,
+    LearnedMoments,
     draw_moments,
     measure_moments,
     moments_claim,
@@ -187,7 +188,7 @@ class GymResults:
     config: GymConfig
     curves: Mapping[str, Mapping[str, Curves]]
     """By task, `-exploring` at its end where the settings are made for it, and by loss."""
-    moments: Moments
+    moments: LearnedMoments
     """Empty where they were left out."""
 
     @classmethod
@@ -233,7 +234,7 @@ def judge(
     same = equivalence(wgf, qr, margin, paired=False)
     apart = welch(wgf, qr)
     solved = solved_by(curves, task)
-    verdict: Verdict
+    verdict: Finding
     floor = about.poor + FLOOR * (about.solved - about.poor)
     if max(qr.mean(), wgf.mean()) <= floor:  # equal, but there is nothing to be equal in
         verdict, reason = "not testable", "at these settings neither loss learns the task at all"

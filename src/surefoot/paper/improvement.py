@@ -20,7 +20,7 @@ GAMMAS = (1.0, 0.75, 0.5)
 QUARTERS = 4
 REWARDS = 2  # whole numbers up to this size: equal means are common, and so is a choice of risks
 
-Score = Callable[[ReturnLaw], Fraction]
+Statistic = Callable[[ReturnLaw], Fraction]
 Rule = Callable[[ExactReturns, int], set[int]]
 """The actions that a rule would have taken in a state; none: it does not decide there."""
 
@@ -47,7 +47,7 @@ def mean(law: ReturnLaw) -> Fraction:
     return law.mean
 
 
-def best(score: Score) -> Rule:
+def best(score: Statistic) -> Rule:
     """The actions of the best score."""
 
     def rule(returns: ExactReturns, state: int) -> set[int]:
@@ -98,10 +98,10 @@ class Improvement(NamedTuple):
         )
         return not all(x.dominates(y) for x, y in itertools.chain(states, pairs))
 
-    def worse(self, state: int, score: Score) -> bool:
+    def worse(self, state: int, score: Statistic) -> bool:
         return self.changed and score(self.new.states[state]) < score(self.old.states[state])
 
-    def worse_somewhere(self, score: Score) -> bool:
+    def worse_somewhere(self, score: Statistic) -> bool:
         return any(self.worse(state, score) for state in range(len(self.new.states)))
 
 
@@ -219,7 +219,7 @@ class Counterexample(NamedTuple):
     step: Improvement
 
 
-def smallest_counterexample(score: Score, largest: int = REWARDS) -> Counterexample:
+def smallest_counterexample(score: Statistic, largest: int = REWARDS) -> Counterexample:
     for fork, action in itertools.product(forks(largest), (0, 1)):
         case = fork.case(action)
         step = improve(case, best(score))

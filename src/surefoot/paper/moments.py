@@ -92,18 +92,18 @@ def _trained(env: gym.Env[Any, Any], seed: int, steps: int, options: dict[str, A
     return NeuralAgent(env, seed=seed, config=SMALL, **options).learn(steps)
 
 
-Moments = Mapping[str, Mapping[str, np.ndarray]]
+LearnedMoments = Mapping[str, Mapping[str, np.ndarray]]
 """By contender and part, one value per seed."""
 
 
-def read_moments(table: Mapping[str, np.ndarray]) -> Moments:
+def read_moments(table: Mapping[str, np.ndarray]) -> LearnedMoments:
     return {
         name: {part: table[part][table["name"] == name] for part in (*PARTS, "mean_error")}
         for name in CONTENDERS
     }
 
 
-def moments_claim(moments: Moments) -> Claim:
+def moments_claim(moments: LearnedMoments) -> Claim:
     """Not a claim of the paper: what its loss cannot learn, and the remedy."""
     means = {name: [own[part].mean() for part in PARTS] for name, own in moments.items()}
     learned = [name for name, shares in means.items() if min(shares) > 0.7]
@@ -123,7 +123,7 @@ def moments_claim(moments: Moments) -> Claim:
     )
 
 
-def draw_moments(moments: Moments) -> Figure:
+def draw_moments(moments: LearnedMoments) -> Figure:
     figure, ax = new_figure(size=(7.5, 1.4 + 0.45 * len(moments)))
     looks, names = styles(PARTS.values()), list(moments)
     for i, (part, text) in enumerate(PARTS.items()):

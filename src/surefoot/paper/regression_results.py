@@ -16,8 +16,8 @@ import numpy as np
 
 from surefoot.core import stats
 from surefoot.core.stats import Interval
-from surefoot.paper.claims import Claim, Verdict
-from surefoot.paper.experiment import Tables
+from surefoot.paper.claims import Claim, Finding
+from surefoot.paper.experiment import Columns, Tables
 from surefoot.paper.fitting import TOLERANCE, rmse
 from surefoot.plots import intervals, label, legend, new_figure, styles, violins
 
@@ -32,7 +32,6 @@ ORDINALS = {1: "first", 2: "second"}
 PAPER = "No statistical difference between QR and WGF regression"
 ACCURATE = "WGF regression produces two accurate moment estimates"
 Row = dict[str, Any]
-Columns = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -190,7 +189,7 @@ def accuracy_claim(accuracy: list[Row], reading: Reading) -> Claim:
         reason = "the flow reached its equilibrium in fewer than two trials"
         return Claim("regression/accurate", "5.1", ACCURATE, reason, "not testable", reason)
     fine = all(row["rmse"].low <= row["sampling_error"] for row in rows)
-    verdict: Verdict = "partly" if fine and stopped else "reproduced" if fine else "not reproduced"
+    verdict: Finding = "partly" if fine and stopped else "reproduced" if fine else "not reproduced"
     where = "is not shown to lie above" if fine else "lies above"
     reason = f"The RMSE {where} the standard error of a plain sample of that size"
     if stopped:
@@ -227,7 +226,7 @@ def difference_claim(comparisons: list[Row], reading: Reading, method: str) -> C
     )  # fmt: skip
 
 
-def judge(outcomes: Sequence[str]) -> tuple[Verdict, str]:
+def judge(outcomes: Sequence[str]) -> tuple[Finding, str]:
     """The verdict on "no statistical difference" from all comparisons of one method."""
     if "differs" in outcomes:
         clear = sum(each == "differs" for each in outcomes)

@@ -13,7 +13,7 @@ import numpy as np
 from surefoot.agents.neural.agent import NeuralAgent
 from surefoot.agents.tabular import TabularConfig, train_trials
 from surefoot.agents.tabular.algorithm import Transition, evidence
-from surefoot.agents.tabular.loop import TrialState
+from surefoot.agents.tabular.compiled_loop import TrialState
 from surefoot.agents.tabular.outcomes import at
 from surefoot.core.particles import cvar
 from surefoot.envs import CliffGrid, probes, risky_cliff

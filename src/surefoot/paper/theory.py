@@ -8,7 +8,6 @@ mean. A single case in which dominance decides and a return gets worse would ref
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -19,11 +18,11 @@ from surefoot.core.stats import Interval, mean_interval, share_interval
 from surefoot.envs.exact import ExactReturns
 from surefoot.errors import InputError
 from surefoot.paper.claims import Claim
-from surefoot.paper.experiment import Experiment, Tables
+from surefoot.paper.experiment import Columns, Experiment, Tables
 from surefoot.paper.improvement import (
     Case,
     Counterexample,
-    Score,
+    Statistic,
     above_policy,
     best,
     dominant,
@@ -45,8 +44,6 @@ POLICIES = ("random", "best mean")
 DRAWN_LEVEL = 0.25
 """Of the counterexample that is drawn."""
 CHUNK = 100
-
-Columns = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ class TheoryConfig:
             raise InputError("levels: at least one, each between 0 and 1")
 
 
-def cvar(level: float) -> Score:
+def cvar(level: float) -> Statistic:
     exact = Fraction(str(level))  # 0.05 is meant as a twentieth
     return lambda law: law.cvar(exact)
 

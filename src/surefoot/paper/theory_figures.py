@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from surefoot.envs.exact import ReturnLaw
-from surefoot.paper.improvement import Counterexample, Score
+from surefoot.paper.improvement import Counterexample, Statistic
 from surefoot.plots import curve, label, legend, new_figure
 from surefoot.plots.styles import BLACK, BLUE, GREY, VERMILION, Style
 
@@ -20,7 +20,7 @@ ACTIONS = ("sure", "coin")
 START, STATE, COIN = (0.0, 0.5), (1.0, -0.3), (2.05, -0.92)
 
 
-def draw_counterexample(example: Counterexample, score: Score, level: float) -> Figure:
+def draw_counterexample(example: Counterexample, score: Statistic, level: float) -> Figure:
     """The process, and `F^-2` of both policies in state 1 and from the start. At the level, `F^-2`
     divided by it is the CVaR."""
     figure, axes = new_figure(

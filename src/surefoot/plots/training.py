@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.core.stats import Interval, bootstrap_interval, performance_profile
+from surefoot.core.bootstrap import bootstrap_interval, performance_profile
+from surefoot.core.stats import Interval
 from surefoot.errors import InputError
 from surefoot.plots.figures import label, legend, legend_below, new_figure
 from surefoot.plots.marks import POINTS, band, curve, intervals, thin

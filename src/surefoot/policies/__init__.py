@@ -1,6 +1,6 @@
 """From return distributions to actions."""
 
-from surefoot.policies.base import DecidedBy, Decision, Policy, View, mean_alone, precision
+from surefoot.policies.base import DecidedBy, Decision, Policy, View, decide_rows, precision
 from surefoot.policies.explore import Explore
 from surefoot.policies.named import POLICIES, policy_named, policy_text
 from surefoot.policies.risk import CPW, CVaR, Distortion, Greedy, MeanVariance, RiskMeasure, Wang
@@ -21,7 +21,7 @@ __all__ = [
     "RiskMeasure",
     "View",
     "Wang",
-    "mean_alone",
+    "decide_rows",
     "policy_named",
     "policy_text",
     "precision",

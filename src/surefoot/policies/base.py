@@ -38,8 +38,6 @@ from surefoot.core.shortfall import FEW, standings, violations
 from surefoot.core.sorting import network_sort
 from surefoot.errors import InputError
 
-ROUNDING = 1e-5  # of a lead in float32
-
 
 class DecidedBy(IntEnum):
     """Who chose the action."""
@@ -85,22 +83,6 @@ class Decision(NamedTuple):
         header = ("action", "below the best mean", "standard error", "worth the same")
         said = html_lines([f"action {int(self.action)}, decided by {names[int(who)]}"])
         return f"<div>{said}{html_table(header, rows, strong=int(self.action))}</div>"
-
-
-def mean_alone(decided: Any) -> np.ndarray:
-    """Whether the mean alone explains a `Decision`, a batch of them, or an `Explanation`.
-
-    Everybody that is worth the same is as sure as the action: about their means the curves `F^-2`
-    agree. Dominance sees the mean too, so it may have said so all the same: of particles that have
-    collapsed to one value nothing else is left.
-    """
-    at = np.asarray(decided.action)[..., None]
-    lead = np.take_along_axis(np.asarray(decided.violations), at[..., None], axis=-1)[..., 0]
-    gap = np.asarray(decided.gap)
-    ahead = gap - np.take_along_axis(gap, at, axis=-1)  # what of the lead is that of the mean
-    apart = np.maximum(lead - ahead, np.asarray(decided.surer)) > ROUNDING * lead
-    others = np.asarray(decided.tied) & (np.arange(gap.shape[-1]) != at)
-    return ~(others & apart).any(axis=-1)
 
 
 class View(NamedTuple):
@@ -240,6 +222,17 @@ def _decide_compiled(
     assume_sorted: bool,
 ) -> Decision:
     return policy._decide(z, key, mask, n, assume_sorted)
+
+
+@partial(jax.jit, static_argnums=0)
+def decide_rows(policy: Policy, z: Any, keys: Any, masks: Any = None, n: Any = None) -> Decision:
+    """`decide` for each row of `z[B, A, N]` or of ensembles `[B, E, A, N]`, ascending, by its own
+    key: one compiled call."""
+
+    def one(z: jax.Array, key: jax.Array, mask: Any, n: Any) -> Decision:
+        return policy.decide(z, key, mask, n=n, assume_sorted=True)
+
+    return jax.vmap(one)(z, keys, masks, n)
 
 
 def precision(z: Any) -> contextlib.AbstractContextManager[None]:

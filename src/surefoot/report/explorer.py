@@ -24,7 +24,7 @@ from surefoot.envs.cliffs import (
     noisy_states,
     risky_cliff,
 )
-from surefoot.envs.montecarlo import monte_carlo_returns
+from surefoot.envs.montecarlo import simulate_returns
 from surefoot.errors import InputError
 from surefoot.plots.styles import LINES, MARKERS, PALETTE
 from surefoot.policies import DecidedBy, Policy, policy_named
@@ -242,13 +242,13 @@ def cliff_walk_explorer(summary: Mapping[str, Any], config: Mapping[str, Any]) -
     grid = CliffGrid()
     policy = np.asarray([ARROWS.index(arrow) for arrow in summary["policy"]])
     states, actions = np.arange(grid.num_states)[:, None], np.arange(len(ACTION_NAMES))[None]
-    z = monte_carlo_returns(
+    rollouts = simulate_returns(
         cliff_walk(fall=float(config["fall"])), policy, states, actions, rollouts=ROLLOUTS,
         horizon=int(config["horizon"]), gamma=float(config["gamma"]),
         key=jax.random.key(int(config["seed"])),
     )  # fmt: skip
     ask = policies_to_ask("ssd:tolerance=0.001", "greedy", "cvar:0.25")
-    learned = {"rollouts": Learned(np.asarray(z), ask, acting_states(grid))}
+    learned = {"rollouts": Learned(np.asarray(rollouts.returns), ask, acting_states(grid))}
     data = explore(
         learned, cliff_places(grid, np.zeros(grid.num_states, bool)), actions=ACTION_NAMES,
         columns=grid.columns, start=grid.start, unit="discounted return",

@@ -47,7 +47,7 @@ class Badge:
         return {"good": "✓", "half": "◐", "bad": "✗"}.get(self.tone, "○")
 
 
-Cell = str | Badge | Sequence[str]  # a sequence is several lines
+TableCell = str | Badge | Sequence[str]  # a sequence is several lines
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class DataTable:
     """`look` is text, claims (text in fixed columns) or numbers (right-aligned after the first)."""
 
     header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     title: str
     caption: str = ""
     look: str = "text"

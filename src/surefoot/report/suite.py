@@ -8,14 +8,9 @@ from surefoot.core.stats import Interval
 from surefoot.errors import InputError
 from surefoot.report.page import Badge, DataTable, Part
 from surefoot.report.stored import Stored
+from surefoot.suite import TABLES
 
 LEAD = "Tasks whose right action is known: who takes it, and at what price?"
-WAYS = {
-    "same": "The rule: all decide on the same learned tables",
-    "online": "The agent: each learns from its own data",
-    "network": "Networks",
-}
-MORE = {"same": ("static",), "network": ("sb3",)}
 CAPTION = (
     "On ties and traps the share of right decisions, on prices the deviations of return given up; "
     "below it the 95 % interval over seeds."
@@ -28,21 +23,21 @@ def suite_parts(stored: Stored) -> list[Part]:
         return []
     try:
         rows = stored.json("summary.json")["rows"]
-        tables = [_table(rows, way, title) for way, title in WAYS.items()]
+        tables = [_table(rows, *table) for table in TABLES.values()]
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"summary.json is not that of a suite ({error!r})") from None
     return [table for table in tables if table.rows]
 
 
-def _table(rows: list[dict[str, Any]], way: str, title: str) -> DataTable:
-    mine = [row for row in rows if row["way"] in (way, *MORE.get(way, ())) and row["scale"] == 1]
+def _table(rows: list[dict[str, Any]], title: str, ways: tuple[str, ...]) -> DataTable:
+    mine = [row for row in rows if row["way"] in ways and row["scale"] == 1]
     tasks = list(dict.fromkeys(f"{row['task']}, {row['question']}" for row in mine))
     players = list(dict.fromkeys(row["player"] for row in mine))
     cells = {(row["player"], f"{row['task']}, {row['question']}"): row for row in mine}
     lines = tuple(
         (player, *(_badge(cells.get((player, task))) for task in tasks)) for player in players
     )
-    return DataTable(("who plays", *tasks), lines, title, CAPTION)
+    return DataTable(("who plays", *tasks), lines, title[:1].upper() + title[1:], CAPTION)
 
 
 def _badge(row: dict[str, Any] | None) -> Badge:

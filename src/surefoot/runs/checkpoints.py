@@ -104,8 +104,8 @@ class Checkpoints:
         """All checkpoint files, the newest last."""
         if not self.directory.is_dir():
             return []
-        found = (p for p in self.directory.iterdir() if _FILE.fullmatch(p.name))
-        return sorted(p for p in found if not p.is_symlink())  # a link may lead anywhere
+        named = (p for p in self.directory.iterdir() if _FILE.fullmatch(p.name))
+        return sorted(p for p in named if not p.is_symlink())  # a link may lead anywhere
 
     # --- for `learn` ---------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ class Checkpoints:
         self.last = max((s for s in map(_step, self.paths) if s <= step), default=None)
 
     def close(self) -> None:
-        """Wait for the one under way and give the directory back."""
+        """Wait for the one under way and release the directory."""
         try:
             self.settle()
         finally:

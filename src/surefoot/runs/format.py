@@ -11,7 +11,6 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +20,7 @@ from safetensors.numpy import load
 from surefoot import __version__
 from surefoot.errors import InputError, unknown
 from surefoot.runs.checksum import PLACEHOLDER, stamp, verify
-from surefoot.runs.files import Buffer, atomic_write, opened
+from surefoot.runs.files import Buffer, opened
 from surefoot.runs.tables import End
 
 FORMAT = 1
@@ -59,12 +58,6 @@ def encode(
     text = json.dumps(outer).encode()
     text += b" " * (-len(text) % 8)
     return stamp(len(text).to_bytes(8, "little") + text, pieces)
-
-
-def write_agent(
-    path: str | os.PathLike[str], kind: str, arrays: Mapping[str, Any], about: Mapping[str, Any]
-) -> Path:
-    return atomic_write(Path(path), encode(kind, arrays, about))
 
 
 def read_agent(

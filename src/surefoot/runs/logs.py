@@ -80,8 +80,8 @@ class RunLog:
         """
         self._tables["episodes"].columns = tuple(columns)
         same = {name: table for name, table in self._tables.items() if name != "speed"}
-        found = any(table.path.exists() for table in same.values())
-        if ends is not None and found:  # else the run goes on in another directory
+        begun = any(table.path.exists() for table in same.values())
+        if ends is not None and begun:  # else the run goes on in another directory
             for go in (GrowingTable.check, GrowingTable.rewind):  # none is cut before all fit
                 for name, table in same.items():
                     go(table, ends.get(name, End()))

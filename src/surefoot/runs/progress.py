@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from typing import Literal
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, ProgressColumn, TaskID
+from rich.progress import BarColumn, Progress, ProgressColumn
 from rich.progress import Task as RichTask
 from rich.text import Text
 
@@ -47,32 +47,24 @@ class Bar:
     ) -> None:
         self._display = display
         fields = {"unit": unit, "note": "", "state": "running", "before": start}
-        self._id = display.add_task(description, total=total, completed=start, **fields)  # type: ignore[arg-type]
+        number = display.add_task(description, total=total, completed=start, **fields)  # type: ignore[arg-type]
+        self.task = next(task for task in display.tasks if task.id == number)
 
     def advance(self, n: float = 1) -> None:
         """`n` more units are done."""
         if not n >= 0:
             raise InputError(f"progress can only advance: n is {n!r}")
-        self._display.advance(self._id, n)
+        self._display.advance(self.task.id, n)
         self._display.write_line(self.task)
 
     def note(self, text: str) -> None:
         """Say beside the count what is going on; replaces the last note."""
-        self._display.update(self._id, note=" ".join(str(text).split()))
+        self._display.update(self.task.id, note=" ".join(str(text).split()))
         self._display.write_line(self.task)
 
-    @property
-    def done(self) -> float:
-        return self.task.completed
-
-    @property
-    def task(self) -> RichTask:
-        """What rich knows about it."""
-        return self._display.task(self._id)
-
     def end(self, state: str) -> None:
-        self._display.stop_task(self._id)
-        self._display.update(self._id, state=state)
+        self._display.stop_task(self.task.id)
+        self._display.update(self.task.id, state=state)
         self._display.hide_old()
         self._display.write_line(self.task, always=True)
 
@@ -99,10 +91,6 @@ class _Display(Progress):
         notes = [t.fields["note"] for t in self.tasks if t.fields["state"] == "running"]
         for note in list(filter(None, notes))[-1:]:  # below, where a narrow terminal has room
             yield Text(f"  {note}", "dim", no_wrap=True, overflow="ellipsis")
-
-    def task(self, number: TaskID) -> RichTask:
-        with self._lock:
-            return self._tasks[number]
 
     def hide_old(self) -> None:
         ended = [task for task in self.tasks if task.fields["state"] != "running"]

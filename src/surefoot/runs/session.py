@@ -98,7 +98,7 @@ class Session:
                 self._warned = True
                 warnings.warn(
                     f"no checkpoint for {self._lasted()} steps: they are taken between episodes, "
-                    "and this one does not end; give the environment a time limit",
+                    "and this one does not end; set a time limit in the environment",
                     stacklevel=4,
                 )
 

@@ -4,17 +4,25 @@
 
     print(sf.suite.run(my_policy, tasks=("insurance",)))   # score a player of your own
 
-The tasks are in `surefoot.envs.risk` (finite) and `surefoot.envs.noisy` (for networks), each with
-up to three questions: tie, price, trap. `scores` says what a way of acting is worth there,
+The tasks are in `surefoot.envs.risk_tasks` (finite) and `surefoot.envs.noisy` (for networks), each
+with up to three questions: tie, price, trap. `scores` says what a way of acting is worth there,
 `players` asks a stranger's player, `strangers` is `run`. `experiment` is `surefoot suite`: our
 agents and others on all tasks, once on the same data, where the rule is judged, and once online,
-where the whole agent is; `networks` trains on the tasks for networks; `figures` draws the tables.
+where the whole agent is; `cells` runs it, `networks` trains on the tasks for networks; `figures`
+draws the tables.
 """
 
 from surefoot.lazy import lazy_names
 
-__all__ = ["EXPERIMENT", "SuiteConfig", "SuiteScores", "run"]
+__all__ = ["EXPERIMENT", "TABLES", "SuiteConfig", "SuiteScores", "run"]
+
+TABLES = {
+    "same": ("the rule: all decide on the same learned tables", ("same", "static")),
+    "online": ("the agent: each learns from its own data", ("online",)),
+    "network": ("networks", ("network", "sb3")),
+}
+"""The tables of players by tasks: a title, and the ways of learning whose rows are in it."""
 
 __getattr__ = lazy_names(
-    __name__, {"experiment": "EXPERIMENT SuiteConfig", "strangers": "SuiteScores run"}
+    __name__, {"cells": "SuiteConfig", "experiment": "EXPERIMENT", "strangers": "SuiteScores run"}
 )

@@ -7,26 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surefoot.plots import label, new_figure
+from surefoot.suite import TABLES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GOOD, BAD, NONE = "#cfe8cf", "#f3c9c0", "#eeeeee"
-TITLES = {
-    "same": "the rule: all decide on the same learned tables",
-    "online": "the agent: each learns from its own data",
-    "network": "networks",
-}
 
 
 def draw(results: Any) -> dict[str, Figure]:
-    ways = [way for way in ("same", "online", "network") if results.of(way)]
-    return {f"table-{way}": _table(results, way) for way in ways}
+    return {f"table-{way}": _table(results, *TABLES[way]) for way in TABLES if results.of(way)}
 
 
-def _table(results: Any, way: str) -> Figure:
-    more = {"same": ("static",), "network": ("sb3",)}.get(way, ())
-    rows = [row for each in (way, *more) for row in results.of(each)]
+def _table(results: Any, title: str, ways: tuple[str, ...]) -> Figure:
+    rows = [row for way in ways for row in results.of(way)]
     tasks = list(dict.fromkeys(row.title for row in rows if row.scale == 1))
     scaled = [row for row in rows if row.scale != 1]
     players = list(dict.fromkeys(row.player for row in rows))
@@ -51,7 +45,7 @@ def _table(results: Any, way: str) -> Figure:
     axes.grid(False)
     axes.grid(which="minor", color="white", linewidth=1.5)
     axes.tick_params(which="both", length=0)
-    label(axes, title=TITLES[way])
+    label(axes, title=title)
     return figure
 
 

@@ -18,6 +18,7 @@ from surefoot.errors import InputError
 from surefoot.policies import policy_named
 
 Choose = Callable[[np.ndarray], np.ndarray]
+"""Observations `[B, ...]` to actions `[B]`."""
 
 
 def chooser(player: Any, actions: int, policy: str | None = None) -> Choose:

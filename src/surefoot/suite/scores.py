@@ -8,7 +8,6 @@ risky way's return, so that no unit of reward comes in.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from surefoot.envs import simulate_returns
 from surefoot.envs.noisy import MeanReversion, NoisyCartPole, NoisyEnv, TwoRoads, best_trading
 from surefoot.envs.risk import Moments, RiskTask
 from surefoot.errors import InputError
+from surefoot.suite.players import Choose
 
 HORIZON = 500
 EPISODES = 500  # simulated for a test of dominance
@@ -75,11 +75,11 @@ def simulated(
 ) -> np.ndarray:
     """Returns of episodes from the start."""
     start = int(np.argmax(task.mdp.start_distribution))
-    found = simulate_returns(
+    rollouts = simulate_returns(
         task.mdp, policy, start,
         rollouts=episodes, horizon=HORIZON, gamma=1.0, key=jax.random.key(seed),
     )  # fmt: skip
-    return np.asarray(found.returns, np.float64)
+    return np.asarray(rollouts.returns, np.float64)
 
 
 def word(own: np.ndarray, other: np.ndarray, seed: int = 0) -> str:
@@ -141,17 +141,17 @@ def _reached(
     outcomes: dict[Any, Any], start: int, actions: int, unit: float
 ) -> tuple[list[_Place], list[float]]:
     """Places in the order they can be met, and what an episode can come to."""
-    found: dict[_Place, None] = {(start, 0.0): None}
+    met: dict[_Place, None] = {(start, 0.0): None}
     ends: set[float] = set()
-    queue = list(found)
+    queue = list(met)
     for place in queue:  # grows while it is read
         for a in range(actions):
             for _, reward, then in outcomes[place[0], a]:
                 after = _after(place, reward, then, unit)
                 if then is None:
                     ends.add(after)
-                elif after not in found:
-                    found[after] = None
+                elif after not in met:
+                    met[after] = None
                     queue.append(after)
     return queue, sorted(ends)
 
@@ -200,9 +200,6 @@ def _played(
 
 
 # --- tasks for networks ----------------------------------------------------------------------
-
-Choose = Callable[[np.ndarray], Any]
-"""Observations `[B, D]` to actions `[B]`."""
 
 
 class Episodes(NamedTuple):

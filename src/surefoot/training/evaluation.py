@@ -13,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.adapters import Actor, act
+from surefoot.agents.explain import mean_alone
 from surefoot.core.markup import html_table
 from surefoot.core.particles import cvar
 from surefoot.core.stats import Interval, mean_interval
 from surefoot.envs import TabularEnv
-from surefoot.envs.discrete import DiscreteEnv, decode
+from surefoot.envs.discrete import decode
 from surefoot.envs.making import made_env
 from surefoot.envs.masks import Masks
 from surefoot.errors import InputError, RunError, check_episodes
-from surefoot.policies import SSD, DecidedBy, Decision, Greedy, mean_alone, policy_named
+from surefoot.policies import SSD, DecidedBy, Decision, Greedy, policy_named
 from surefoot.runs.progress import Bar, progress
 
 if TYPE_CHECKING:
@@ -62,11 +63,11 @@ class Evaluated:
     def cvar(self, level: float, seed: int = 0) -> Interval:
         """Mean of the worst share with a percentile bootstrap interval."""
         n, rng = len(self.returns), np.random.default_rng(seed)
-        found = [  # a million numbers at a time
+        parts = [  # a million numbers at a time
             np.asarray(cvar(self.returns[rng.integers(n, size=(rows, n))], level))
             for rows in _parts(RESAMPLES, max(1, 1_000_000 // n))
         ]
-        low, high = np.quantile(np.concatenate(found), [0.025, 0.975])
+        low, high = np.quantile(np.concatenate(parts), [0.025, 0.975])
         return Interval(float(cvar(self.returns, level)), float(low), float(high), n)
 
     def row(self, seed: int = 0) -> tuple[str, ...]:
@@ -190,8 +191,6 @@ def _maker(agent: Any, env: Any) -> Callable[[], gym.Env[Any, Any]]:
     if maker is not None:
         return maker
     inner = getattr(agent, "env", None)
-    if isinstance(inner, DiscreteEnv):  # the environment below our integers
-        inner = inner.env
     if isinstance(inner, gym.Env) and inner.spec is not None:
         spec = inner.spec
         return lambda: gym.make(spec)

@@ -142,7 +142,7 @@ def train(
             out, training.as_dict(), kind="training", seeds=training.seed, existing=existing,
             growing=("steps",),
         )  # fmt: skip
-        saved = run.file("agent.safetensors")  # now: what cannot be is told before hours of work
+        saved = run.file("agent.safetensors")  # now: better an error here than after hours of work
         if run.complete:
             return load(saved, training.env_argument())
         keeper = Checkpoints(run.file("checkpoints"), training.checkpoint_every, hint=AGAIN)

@@ -8,6 +8,7 @@ import gymnasium as gym
 import jax
 import numpy as np
 import pytest
+from probes_by_hand import OneStep
 from tiny import NETWORK as TINY
 
 from surefoot.agents.neural import NeuralAgent
@@ -91,7 +92,7 @@ def test_evaluation_is_separate_and_repeatable():
         assert first.min() >= 1
         assert same(before, agent.state)
     with pytest.raises(InputError, match="eval_env"):
-        NeuralAgent(probes.OneStep(), **TINY).evaluate(1)
+        NeuralAgent(OneStep(), **TINY).evaluate(1)
 
 
 @pytest.mark.slow
@@ -153,7 +154,7 @@ def test_a_callback_stops_learning():
     assert agent.state.episode.number == 3
 
 
-class Broken(probes.OneStep):
+class Broken(OneStep):
     def __init__(self, reward, obs):
         super().__init__()
         self.observation_space = gym.spaces.Box(-1.0, 1.0, (4,), np.float32)

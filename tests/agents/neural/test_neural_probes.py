@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from probes_by_hand import OneStep, TimeLimit, TwoArms, TwoSteps
 
 from surefoot.agents.neural import NeuralAgent, NeuralConfig
 from surefoot.agents.neural.config import PAPER
@@ -34,7 +35,7 @@ def test_terminated_is_not_truncated(options):
     # z = 1 + 0.5 z, so z = 2.
     step, limit = (
         trained(env, **options).return_distribution([1.0]).mean()
-        for env in (probes.OneStep(), probes.TimeLimit())
+        for env in (OneStep(), TimeLimit())
     )
     assert step == pytest.approx(1.0, abs=0.05)
     assert limit == pytest.approx(2.0, abs=0.1)
@@ -42,7 +43,7 @@ def test_terminated_is_not_truncated(options):
 
 def test_actions_are_told_apart():
     options = PAPER | {"loss": "c51", "value_range": (-2.0, 2.0), "particles": 11}
-    agent = trained(probes.TwoArms(), **options)
+    agent = trained(TwoArms(), **options)
     assert agent.return_distribution([1.0]).mean(axis=-1) == pytest.approx([-1, 1], abs=0.1)
     assert agent.predict([1.0]) == 1
 
@@ -64,7 +65,7 @@ def test_actions_are_told_apart():
 )
 def test_value_travels_back_along_a_chain(options):
     # V(second) = 1, V(first) = 0 + 0.5 * 1, by one step or by three; spaces count from 5 and 1.
-    agent = trained(probes.TwoSteps(), **options)
+    agent = trained(TwoSteps(), **options)
     means = agent.return_distribution(np.array([5, 6])).mean(axis=-1)
     assert means == pytest.approx(np.array([[0.5, 0.5], [1.0, 1.0]]), abs=0.06)
     assert agent.predict(5) == 1 + int(agent.decide(5).action)  # actions count from 1
@@ -113,7 +114,7 @@ def test_double_q_chooses_with_the_online_network():
 
 
 def test_seeds_make_the_initial_parameters():
-    first, again, other = (NeuralAgent(probes.OneStep(), seed=s, **SMALL).params for s in (0, 0, 1))
+    first, again, other = (NeuralAgent(OneStep(), seed=s, **SMALL).params for s in (0, 0, 1))
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
     assert not any(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
 

@@ -104,5 +104,8 @@ def test_acrobot_and_blackjack():
     assert main(["train", *words, *NETWORK_WORDS]) == 0
     agent = sf.load("net/agent.safetensors")
     assert agent.spec.obs_shape == (32 + 11 + 2,)  # a Tuple of three, one-hot
-    assert agent.predict((14, 10, 0)) in (0, 1)
+    seen = (14, 10, 0)
+    mean = agent.return_distribution(seen).mean(axis=-1)
+    assert agent.explain(seen, "greedy").action == int(mean.argmax())
+    assert agent.predict(seen) == agent.explain(seen).action
     assert sf.NeuralAgent("Blackjack-v1", **NETWORK).spec.obs_dtype == "uint8"

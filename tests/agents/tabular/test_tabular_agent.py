@@ -7,8 +7,8 @@ from tiny import TABLE
 
 import surefoot.envs  # noqa: F401  (registers the environments)
 from surefoot.agents.tabular import TabularAgent
+from surefoot.agents.tabular.compiled_loop import advance
 from surefoot.agents.tabular.config import PAPER
-from surefoot.agents.tabular.loop import advance
 from surefoot.envs import CliffGrid, risky_cliff
 from surefoot.errors import InputError, RunError
 from surefoot.policies import SSD, DecidedBy

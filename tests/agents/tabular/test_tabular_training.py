@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from surefoot.agents.tabular import COUNTS, TabularConfig, train_trials
-from surefoot.agents.tabular.loop import advance, start_runs, trial_keys
+from surefoot.agents.tabular.compiled_loop import advance, start_runs, trial_keys
 from surefoot.envs import TabularMDP, risky_cliff
 from surefoot.errors import InputError, RunError
 from surefoot.policies import SSD, CVaR

@@ -20,6 +20,7 @@ from surefoot.errors import InputError
 from surefoot.policies import SSD, Greedy
 from surefoot.runs import format as saving
 from surefoot.runs.checkpoints import Checkpoints
+from surefoot.runs.files import atomic_write
 from surefoot.runs.logs import Watch
 
 pytestmark = pytest.mark.wide
@@ -296,7 +297,7 @@ def test_the_files_are_safetensors_that_others_can_read(tmp_path):
         "flags": np.array([True, False]), "words": np.arange(3, dtype=np.uint32),
         "half": np.ones(5, np.float16), "small": np.array([-3], np.int8),
     }  # fmt: skip
-    saving.write_agent(tmp_path / "x", "neural", arrays, {"note": "\u00fc"})
+    atomic_write(tmp_path / "x", saving.encode("neural", arrays, {"note": "\u00fc"}))
     for found in (load_file(tmp_path / "x"), saving.read_agent(tmp_path / "x")[0]):
         assert found.keys() == arrays.keys()
         for name, value in arrays.items():

@@ -17,7 +17,7 @@ from sweep_cases import CLIFF, cliff, results
 
 from surefoot.agents.tabular import TabularConfig
 from surefoot.comparison import read_returns
-from surefoot.core.stats import bootstrap_interval
+from surefoot.core.bootstrap import bootstrap_interval
 from surefoot.errors import InputError
 from surefoot.training.sweep import Sweep, run_sweep
 from surefoot.training.sweep.summary import compare_cells, improvements

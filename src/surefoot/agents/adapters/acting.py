@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any
 
 import jax
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from surefoot.agents.base import Agent
 from surefoot.envs.masks import checked_masks
 from surefoot.errors import InputError
-from surefoot.policies import SSD, Decision, Explore, Policy, policy_named, precision
+from surefoot.policies import SSD, Decision, Explore, Policy, decide_rows, policy_named, precision
 
 Adapter = Callable[[Any], Any]
 """Observations `[B, ...]` to particles `[B, A, N]`, or to ensembles of them `[B, E, A, N]`."""
@@ -138,9 +137,6 @@ class Actor:
         self.observation_space = space if observation_space is None else observation_space
         self.action_space = getattr(adapter, "action_space", None)
         self._key, self._calls = jax.random.key(seed), 0
-        # Deterministic means without exploration, as for SB3's own models.
-        sure = policy.policy if isinstance(policy, Explore) else policy
-        self._decide, self._decide_surely = _batched(policy), _batched(sure)
 
     def predict(
         self,
@@ -166,15 +162,15 @@ class Actor:
         """The action with who decided, the ties, the candidates, the margin, the violations."""
         z, n, single = self._estimates(observation)
         masks = self._masks(action_masks, (len(z), z.shape[-2]))
-        if deterministic:
-            decide = self._decide_surely
+        policy = self.policy
+        if deterministic:  # without exploration, as for SB3's own models
+            policy = policy.policy if isinstance(policy, Explore) else policy
             keys = jnp.broadcast_to(self._key, (len(z),))  # the same for every row
         else:
-            decide = self._decide
             keys = jax.random.split(jax.random.fold_in(self._key, self._calls), len(z))
             self._calls += 1
         with precision(z):
-            decision = decide(z, keys, masks, n)
+            decision = decide_rows(policy, z, keys, masks, n)
         return jax.tree.map(
             lambda leaf: np.asarray(leaf)[0] if single else np.asarray(leaf), decision
         )
@@ -217,17 +213,6 @@ class Actor:
         if masks is None:
             return np.ones(shape, bool)
         return checked_masks(masks, shape)
-
-
-@lru_cache(maxsize=64)  # actors with equal policies share what was compiled
-def _batched(policy: Policy) -> Callable[..., Decision]:
-    def one(z: jax.Array, key: jax.Array, mask: jax.Array, n: jax.Array | None) -> Decision:
-        return policy.decide(z, key, mask, n=n, assume_sorted=True)
-
-    def all_rows(z: jax.Array, keys: jax.Array, masks: jax.Array, n: jax.Array | None) -> Decision:
-        return jax.vmap(one, (0, 0, 0, None if n is None else 0))(z, keys, masks, n)
-
-    return jax.jit(all_rows)
 
 
 def _add_axis(observation: Any) -> Any:

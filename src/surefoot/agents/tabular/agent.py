@@ -7,9 +7,8 @@ print(agent.explain(24))
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Self
 
 import gymnasium as gym
@@ -18,18 +17,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from surefoot.agents.base import Agent
-from surefoot.agents.saving import LAYOUT, AgentFile, check_finite
-from surefoot.agents.scale import initial_scale
-from surefoot.agents.tabular.algorithm import Table, behaviour, evidence, target_actions
+from surefoot.agents.saving import LAYOUT, AgentFile
+from surefoot.agents.tabular.algorithm import Table, behaviour
+from surefoot.agents.tabular.compiled_loop import CompiledTable
 from surefoot.agents.tabular.config import TabularConfig
-from surefoot.agents.tabular.loop import COUNTS, CompiledTable, Ended, SteppedTable
+from surefoot.agents.tabular.loop import COUNTS, Ended, SteppedTable
 from surefoot.agents.tabular.outcomes import MOST, at
-from surefoot.core.names import NAMED_LOSSES
+from surefoot.agents.tabular.stored import (
+    as_now,
+    check_table,
+    digest,
+    stored_mask,
+    with_target_actions,
+)
 from surefoot.envs import ACTION_NAMES, TabularEnv, TabularMDP, decode, encode
 from surefoot.envs.discrete import space_size
 from surefoot.envs.faults import Fault
 from surefoot.errors import InputError, must_fit
-from surefoot.policies import Decision, Policy, policy_named
+from surefoot.policies import Decision, Policy, decide_rows, policy_named
 from surefoot.runs.format import count, from_named, named
 from surefoot.runs.logs import Finished
 
@@ -216,7 +221,7 @@ class TabularAgent(Agent):
         key = self._tie_key if deterministic else self._draw_key()
         # The same answer every time for a state; another draw for each row where it explores.
         each = rows if deterministic else np.arange(len(rows), dtype=np.int32)
-        return _decided(policy)(*self._estimates(rows), key, each, masks)
+        return _decided(policy, *self._estimates(rows), key, each, masks)
 
     def _ties(self, row: Any) -> jax.Array:
         return jax.random.fold_in(self._tie_key, int(row))
@@ -248,7 +253,7 @@ class TabularAgent(Agent):
         number = self._learner.number if isinstance(self._learner, SteppedTable) else 0
         masked = self._shown_masks is not None
         return super()._about() | {
-            "number": number, "process": _digest(self.mdp), "masked": masked
+            "number": number, "process": digest(self.mdp), "masked": masked
         }  # fmt: skip
 
     def _learned(self) -> dict[str, Any]:
@@ -263,25 +268,19 @@ class TabularAgent(Agent):
 
     @classmethod
     def from_file(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> Self:
+        file = as_now(file, options)
         path, arrays, about = file
-        agent, old = cls._built(file, env, options, "table")
+        agent = cls._built(file, env, options, "table")
         steps = count(about, "num_timesteps", path)
-        if old:
-            unit = jax.tree.map(np.asarray, initial_scale(agent.config.reward_scale))
-            arrays = arrays | named(unit, "table.scale")
         table: Table = jax.tree.map(jnp.array, from_named(agent.table, arrays, "table", path))
-        if old:  # 0.1.0 wrote action 0 where it had not been
+        if about.get("layout") != LAYOUT:
             mask = None if agent.mdp is None else agent.mdp.mask
-            choose = jax.jit(target_actions, static_argnums=0)
-            known = evidence(agent.config, table)
-            best = choose(agent.config, table.z, known, jax.random.key(agent.seed), mask)
-            been = table.visits.any(axis=-1)
-            table = table._replace(target_action=jnp.where(been, table.target_action, best))
+            table = with_target_actions(agent.config, table, mask, agent.seed)
         if isinstance(agent._learner, SteppedTable):
             # An episode of its own, not the first one over again.
             agent._learner.start_from(table, steps, count(about, "number", path) + 1)
             if about.get("masked"):
-                agent._learner.know_masks(_mask_of(arrays.get("mask"), table, path))
+                agent._learner.know_masks(stored_mask(arrays.get("mask"), table, path))
         else:
             agent._learner.start_from(table, steps)
         return agent
@@ -289,8 +288,8 @@ class TabularAgent(Agent):
     @classmethod
     def _restored(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> Self:
         path, arrays, about = file
-        agent, _ = cls._built(file, env, options, "run.table")
-        if about.get("process") != _digest(agent.mdp):
+        agent = cls._built(file, env, options, "run.table")
+        if about.get("process") != digest(agent.mdp):
             raise InputError(f"{path}: was taken in another process than the one given as env")
         if about.get("masked") and isinstance(agent._learner, SteppedTable):
             agent._learner.know_masks()
@@ -303,79 +302,25 @@ class TabularAgent(Agent):
         return agent
 
     @classmethod
-    def _built(
-        cls, file: AgentFile, env: Any, options: dict[str, Any], prefix: str
-    ) -> tuple[Self, bool]:
+    def _built(cls, file: AgentFile, env: Any, options: dict[str, Any], prefix: str) -> Self:
         """A new agent with the settings of a file, whose table has the size the file's has."""
-        path, arrays, about = file
-        old = about.get("layout") != LAYOUT
-        if old and isinstance(about.get("config"), dict):
-            file = file._replace(about=about | {"config": _as_now(about["config"])})
         config, seed = cls._settings(file, options)
-        z, memory = (arrays.get(f"{prefix}.{name}") for name in ("z", "memory.reward"))
-        if z is None or memory is None:
-            raise InputError(f"{path}: its table is missing")
-        # Before anything is allocated for it.
-        if z.shape[-1:] != (config.particles,) or memory.shape[-1:] != (config.pooled,):
-            raise InputError(f"{path}: its table does not fit its settings")
-        read = {f"{prefix}.{name}" for name in ("z", "memory.reward", "outcomes.reward")}
-        check_finite({name: arrays[name] for name in sorted(read & set(arrays))}, path)
+        check_table(file, config, prefix)  # before anything is allocated for it
         remake = None
         if not isinstance(env, TabularMDP):
             env, remake = cls._env_of(file, env)
         agent = cls(env, config, seed=seed)
         if agent._training_env is not None:
             agent._training_env.remake = remake
-        return agent, old
+        return agent
 
     def _begin_again(self) -> bool:
         assert isinstance(self._learner, SteppedTable)
         return self._learner.begin_again()
 
 
-def _as_now(config: dict[str, Any]) -> dict[str, Any]:
-    """The settings of 0.1.0, where `wgf` was any proximal step and exact by default."""
-    operator = config.get("potential"), config.get("transport")
-    config = config | {"reward_scale": 1.0}
-    names: dict[Any, str] = {pair: name for name, pair in NAMED_LOSSES.items()}
-    if config.get("loss") != "wgf":
-        return config | {"potential": None, "transport": None}
-    try:
-        return config | {"loss": names[operator], "potential": None, "transport": None}
-    except (KeyError, TypeError):  # a pair that has no name, or nonsense
-        return config
-
-
-def _mask_of(mask: np.ndarray | None, table: Table, path: object) -> np.ndarray:
-    if mask is None or mask.shape != table.visits.shape or mask.dtype != bool:
-        raise InputError(f"{path}: its mask does not fit its table")
-    return mask
-
-
-def _digest(mdp: TabularMDP | None) -> str | None:
-    """The process a run was compiled for."""
-    if mdp is None:
-        return None
-    digest = hashlib.sha256()
-    for name, leaf in named(mdp, "mdp").items():
-        array = np.asarray(leaf)
-        digest.update(f"{name} {array.dtype} {array.shape} ".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    digest.update(repr(mdp.reward_clip).encode())
-    return digest.hexdigest()
-
-
-@lru_cache(maxsize=64)
-def _decided(policy: Policy) -> Any:
-    """Decisions for particles `[B, A, N]`, compiled; the ties of row b are drawn by `each[b]`."""
-
-    def one(z: jax.Array, n: jax.Array, key: jax.Array, mask: jax.Array) -> Decision:
-        return policy.decide(z, key, mask, n=n, assume_sorted=True)
-
-    def decide(
-        z: jax.Array, n: jax.Array, key: jax.Array, each: jax.Array, masks: jax.Array
-    ) -> Decision:
-        keys = jax.vmap(partial(jax.random.fold_in, key))(each)
-        return jax.vmap(one)(z, n, keys, masks)
-
-    return jax.jit(decide)
+@partial(jax.jit, static_argnums=0)
+def _decided(policy: Policy, z: Any, n: Any, key: Any, each: Any, masks: Any) -> Decision:
+    """Decisions for particles `[B, A, N]`; the ties of row b are drawn by `each[b]`."""
+    keys = jax.vmap(partial(jax.random.fold_in, key))(each)
+    return decide_rows(policy, z, keys, masks, n)

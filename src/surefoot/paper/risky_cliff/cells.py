@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from surefoot.agents.tabular.algorithm import Transition
+from surefoot.agents.tabular.compiled_loop import Measure, train_trials
 from surefoot.agents.tabular.config import PAPER, TabularConfig
-from surefoot.agents.tabular.loop import COUNTS, Measure, train_trials
+from surefoot.agents.tabular.loop import COUNTS
 from surefoot.envs import ACTION_NAMES, CliffGrid, greedy_path, risky_cliff
 from surefoot.envs.finite import TabularMDP
 from surefoot.errors import RunError, at_least, unknown

@@ -36,7 +36,7 @@ from surefoot.training.trials import run_counted, run_training
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Outcome = dict[str, Any]
+TrialOutcome = dict[str, Any]
 WRITERS = 8  # threads that write results: a disk syncs many files in the time of one
 
 
@@ -128,7 +128,7 @@ def _run_missing(
             bar.note(f"{done} of {len(names)} trials; {own[index]}: {_words(outcome)}")
 
 
-def run_job(job: tuple[Training, CounterPlace]) -> Outcome:
+def run_job(job: tuple[Training, CounterPlace]) -> TrialOutcome:
     """The result, or why there is none: the failure of one training is not the sweep's."""
     training, place = job
     try:
@@ -146,11 +146,11 @@ def _check_environments(trainings: Iterable[Training]) -> None:
         training.make_env().close()
 
 
-def _lost(_: int, error: RunError) -> Outcome:
+def _lost(_: int, error: RunError) -> TrialOutcome:
     return {"error": f"RunError: {error}"}
 
 
-def _words(outcome: Outcome) -> str:
+def _words(outcome: TrialOutcome) -> str:
     if "error" in outcome:
         return f"failed ({outcome['error']})"
     return f"return {outcome['result']['curve'][-1][1]:.5g}"
@@ -170,7 +170,7 @@ class ResultWriters:
         self._pool.shutdown(wait=True)  # also after Ctrl-C: what is done is kept
         self._settle(0)
 
-    def keep(self, training: Training, outcome: Outcome) -> None:
+    def keep(self, training: Training, outcome: TrialOutcome) -> None:
         if "error" in outcome:
             self._open.append(
                 self._pool.submit(self._store.put_failure, training, outcome["error"])

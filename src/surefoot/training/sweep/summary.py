@@ -16,8 +16,8 @@ from rich.text import Text
 
 from surefoot.comparison import Comparison, compare
 from surefoot.comparison.words import MANY
+from surefoot.core.bootstrap import FEW, bootstrap_interval, improvement
 from surefoot.core.particles import cvar
-from surefoot.core.stats import FEW, bootstrap_interval, improvement
 from surefoot.errors import visible
 from surefoot.training.sweep.spec import Setting, words
 
