@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from surefoot.comparison import Comparison, compare, compare_file, read_returns
 from surefoot.comparison.bootstrap import DominanceTest
 from surefoot.comparison.result import Verdict
+from surefoot.comparison.words import p_text
 from surefoot.core.particles import cumulative_cdf, cvar, variance
 from surefoot.core.stats import holm
 from surefoot.errors import InputError
@@ -181,6 +182,14 @@ def test_every_word_follows_from_what_is_printed() -> None:
                 assert word == follows == c.verdict(a, b, order).word
                 seen.add(word)
     assert len(seen) >= 3
+
+
+def test_no_rounding_puts_a_p_value_on_the_other_side_of_the_level() -> None:
+    assert p_text(0.0123456, 0.05) == "0.0123"
+    assert p_text(1.0, 0.05) == "1"
+    assert p_text(0.05, 0.05) == "0.05"
+    assert p_text(0.05001, 0.05) == "0.05001"
+    assert p_text(0.0012345, 0.001234) == "0.0012345"
 
 
 def test_many_columns_are_letters_and_very_many_are_counted() -> None:

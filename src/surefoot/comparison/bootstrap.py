@@ -176,6 +176,14 @@ def pair_tests(x: Array, y: Array, *, dependence: str | int = "auto", **settings
     return next(run_pairs(columns, [("x", "y")], draws, chosen)).tests()
 
 
+def plain_settings(settings: Mapping[str, Any]) -> TestSettings:
+    """Of tests that forgive nothing and leave no end out."""
+    for name in ("tolerance", "trim"):
+        if settings.get(name):
+            raise InputError(f"{name} = {settings[name]}: these tests have none")
+    return TestSettings(**settings)
+
+
 def checked_pair(
     x: Array, y: Array, dependence: str | int, settings: TestSettings
 ) -> tuple[Array, Array, tuple[int, int]]:

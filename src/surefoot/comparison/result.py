@@ -16,6 +16,7 @@ from surefoot.comparison.bands import DifferenceBand, difference_band
 from surefoot.comparison.bootstrap import DominanceTest, TestSettings, pair_draws
 from surefoot.comparison.dates import Dates
 from surefoot.comparison.memory import Blocks, Memory
+from surefoot.comparison.more import Further
 from surefoot.comparison.returns import Columns
 from surefoot.comparison.summaries import LEVELS, Summary
 from surefoot.errors import InputError, unknown
@@ -114,6 +115,8 @@ class Comparison:
     reading: tuple[str, ...] = ()
     """How the returns were read, in sentences without a full stop."""
     source: str | None = None
+    further: Further | None = None
+    """More tests, where they were asked for."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -232,11 +235,17 @@ class Comparison:
                 },
                 "reading": (*self.reading, self.rows_drawn),
                 "notes": self.notes,
+                **({"further": self.further} if self.further is not None else {}),
             }
         )
 
-    def to_frame(self, what: Literal["verdicts", "summaries"] = "verdicts") -> polars.DataFrame:
-        """A polars table: one row for each ordered pair and order, or for each column."""
+    def to_frame(
+        self, what: Literal["verdicts", "summaries", "further"] = "verdicts"
+    ) -> polars.DataFrame:
+        """A polars table: one row for each ordered pair and order, or for each column.
+
+        "further" has one for each ordered pair, method and order.
+        """
         from surefoot.comparison.markup import frame
 
         return frame(self, what)

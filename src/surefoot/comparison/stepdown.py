@@ -73,12 +73,20 @@ def step_down(observed: Sequence[float] | Array, resampled: Sequence[Any] | Arra
 
 
 def maximality(
-    returns: Any, order: int = 2, *, dependence: str | int = "auto", **settings: Any
+    returns: Any,
+    order: int = 2,
+    *,
+    dependence: str | int = "auto",
+    prices: bool | None = None,
+    **settings: Any,
 ) -> Maximality:
-    """Whether no column of a table dominates another; `settings` are those of `TestSettings`."""
+    """Whether no column of a table dominates another.
+
+    `returns` and `prices` are those of `compare`, `settings` those of `TestSettings`.
+    """
     if order not in (1, 2):
         raise InputError(f"order = {order}: maximality is offered at order 1 and 2")
-    table = as_table(returns)
+    table = as_table(returns, prices=prices)
     if len(table) < 2:
         raise InputError("maximality needs at least 2 columns")
     if not table.aligned:

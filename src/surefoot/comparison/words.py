@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from surefoot.comparison.further_words import WordTable, further_tables
 from surefoot.errors import markdown_text
+from surefoot.runs.files import plain
 
 if TYPE_CHECKING:
     from surefoot.comparison.result import Comparison, Verdict
@@ -24,6 +26,7 @@ FEW = 5  # columns whose verdicts fit a terminal as words
 MANY = 24  # columns beyond which a matrix is no longer readable
 UNCORRECTED = "*"
 WIDTH = 105  # of a line of words
+MOST_LINES = 60  # of a table of pairs that a terminal shows
 
 
 def text(c: Comparison) -> str:
@@ -41,6 +44,9 @@ def text(c: Comparison) -> str:
         parts += [f"  {line}" for line in _matrix_lines(c, order)]
         parts += [f"  {label}: {names}" for label, names in sets(c, order)]
     parts += ["", *_legend(c)]
+    for table in _further(c, MOST_LINES):
+        parts += ["", *_wrapped(table.title), *align([table.header, *table.rows])]
+        parts += _wrapped(table.caption)
     parts += [line for note in c.notes for line in _wrapped(f"Note: {note}.")]
     return "\n".join(parts)
 
@@ -75,8 +81,15 @@ def markdown(c: Comparison) -> str:
         parts += [*_table([header, *body]), ""]
         parts += [f"- {label}: {markdown_text(members)}" for label, members in sets(c, order)]
     parts += ["", explanation(c)]
+    for table in _further(c, None):
+        rows = [[markdown_text(cell) for cell in row] for row in table.rows]
+        parts += ["", f"## {table.title}", "", *_table([table.header, *rows]), "", table.caption]
     parts += [f"\n> {markdown_text(note)}." for note in (*c.reading, c.rows_drawn, *c.notes)]
     return "\n".join(parts) + "\n"
+
+
+def _further(c: Comparison, most: int | None) -> Iterable[WordTable]:
+    return () if c.further is None else further_tables(plain(c.further), most)
 
 
 def matrix(c: Comparison, order: int) -> dict[str, list[str | None]]:
@@ -107,7 +120,13 @@ def _matrix_lines(c: Comparison, order: int) -> list[str]:
 
 def p_values(v: Verdict) -> str:
     """Of dominance and of non-dominance, corrected; a star where only the correction saves it."""
-    return f"{v.dominance_p:.3g}{star(v)} / {v.nondominance_p:.3g}"
+    return f"{p_text(v.dominance_p, v.level)}{star(v)} / {p_text(v.nondominance_p, v.level)}"
+
+
+def p_text(p: float, level: float) -> str:
+    """Three digits, and more where they would put it on the other side of the level."""
+    texts = (f"{p:.{digits}g}" for digits in range(3, 18))
+    return next(text for text in texts if (float(text) <= level) == (p <= level))
 
 
 def star(v: Verdict) -> str:
@@ -186,8 +205,8 @@ def _cells(v: Verdict, names: dict[str, str]) -> list[str]:
         names[v.b],
         shown.get(v.relation, v.relation),
         v.word,
-        f"{v.dominance_p:.4g}{star(v)}",
-        f"{v.nondominance_p:.4g}",
+        p_text(v.dominance_p, v.level) + star(v),
+        p_text(v.nondominance_p, v.level),
     ]
     if v.violation is not None and v.almost_ratio is not None:
         cells += [f"{v.violation:.4g}", f"{v.almost_ratio:.4g}"]
