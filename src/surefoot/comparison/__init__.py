@@ -6,10 +6,10 @@
     compare_file("returns.csv", out="comparison")
 
 raw_tables, numerals, dates, row_index, prices, returns: columns of returns, read from files and
-tables. summaries: one column on its own. memory, resampling, process, tally, bootstrap: the tests
-of a pair; bands, further, almost: more about it. pairs, stepdown, more: all pairs. verdicts:
-`compare`. result: `Comparison`. words, further_words, markup, saving: it as text, as HTML and a
-table, and on disk.
+tables. summaries: one column on its own. settings, memory, resampling, process, tally, bootstrap:
+the tests of a pair; bands, further, almost: more about it. pairs, stepdown, more: all pairs.
+verdicts: `compare`. result: `Comparison`. words, further_words, markup, saving: it as text, as HTML
+and a table, and on disk.
 """
 
 from surefoot.comparison.almost import (

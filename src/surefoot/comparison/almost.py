@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from surefoot.comparison.bootstrap import checked_pair, pair_draws, plain_settings
+from surefoot.comparison.bootstrap import checked_pair, pair_draws
 from surefoot.comparison.memory import memory_of
 from surefoot.comparison.resampling import Resampling, Weights, together
 from surefoot.comparison.returns import as_table
+from surefoot.comparison.settings import plain_settings
 from surefoot.errors import InputError
 
 Array = NDArray[np.float64]

@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.comparison.bootstrap import checked_pair, pair_draws, plain_settings, stretch_of
+from surefoot.comparison.bootstrap import checked_pair, pair_draws, stretch_of
 from surefoot.comparison.resampling import together
+from surefoot.comparison.settings import plain_settings
 from surefoot.errors import InputError
 
 Array = NDArray[np.float64]

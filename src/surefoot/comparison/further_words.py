@@ -46,7 +46,8 @@ def _tests(pairs: list[Any], left_out: str) -> WordTable:
 def _almost(pairs: list[Any], confidence: str, left_out: str) -> WordTable:
     return WordTable(
         "Almost dominance: the share of the difference that speaks against a",
-        "0 where a dominates, 1 where b does, with an interval, and the upper end of a one-sided "
+        "Of the squared differences of the quantiles (first order) or of F^-2 (second): 0 where a "
+        "dominates, 1 where b does, with an interval, and the upper end of a one-sided "
         "one: at the first order that is the minimal epsilon of almost stochastic order (ASO). "
         f"Confidence {confidence} for each, not corrected." + left_out,
         ("a over b", "first order", "interval", "ASO", "second order", "interval", "upper end"),

@@ -55,7 +55,13 @@ def html(c: Comparison) -> str:
         for table in further_tables(plain(c.further), MOST_ROWS):
             caption = f"<p><small>{escape(table.caption)}</small></p>"
             parts += [html_lines([table.title]), html_table(table.header, table.rows), caption]
-    small = [*c.reading, c.rows_drawn, *c.notes, explanation(c).replace("*", "").removesuffix(".")]
+    plain_words = explanation(c).replace("*", "").removesuffix(".")
+    small = [
+        *c.reading,
+        c.rows_drawn,
+        *c.notes,
+        f"Below each word: p of dominance / p of non-dominance. {plain_words}",
+    ]
     parts += [f"<p><small>{escape(note)}.</small></p>" for note in small]
     return f"<div>{''.join(parts)}</div>"
 

@@ -17,10 +17,10 @@ from surefoot.comparison.almost import (
     almost_dominance,
     relative_ranking,
 )
-from surefoot.comparison.bootstrap import TestSettings
 from surefoot.comparison.further import FurtherTest, further_tests
 from surefoot.comparison.pairs import Spread
 from surefoot.comparison.returns import Array, ReturnTable
+from surefoot.comparison.settings import TestSettings
 from surefoot.comparison.stepdown import Maximality, maximality
 from surefoot.core.stats import holm
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from surefoot.comparison.bands import DifferenceBand, difference_band
-from surefoot.comparison.bootstrap import DominanceTest, TestSettings, pair_draws
+from surefoot.comparison.bootstrap import DominanceTest, pair_draws
 from surefoot.comparison.dates import Dates
 from surefoot.comparison.memory import Blocks, Memory
 from surefoot.comparison.more import Further
 from surefoot.comparison.returns import Columns
+from surefoot.comparison.settings import TestSettings, usual_trim
 from surefoot.comparison.summaries import LEVELS, Summary
 from surefoot.errors import InputError, unknown
 from surefoot.runs.files import plain
@@ -207,6 +208,17 @@ class Comparison:
         few = "; ".join(f"{name}: {text}" for name, text in list(seen.items())[:4])
         more = f"; and {len(seen) - 4} more columns" if len(seen) > 4 else ""
         return f"{drawn} ({few}{more})"
+
+    @property
+    def range_tested(self) -> str:
+        """Of which values dominance is established, in words."""
+        sizes = sorted(s.n for s in self.summaries)
+        ends = [usual_trim(sum(two)) if self.trim is None else self.trim
+                for two in (sizes[-2:], sizes[:2])]  # fmt: skip
+        share = " to ".join(dict.fromkeys(f"{100 * end:.2g}" for end in ends))
+        return (
+            f"on all but the lowest {share} % of the pooled values (first order: nor the highest)"
+        )
 
     @property
     def settings(self) -> dict[str, Any]:

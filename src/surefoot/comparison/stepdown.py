@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.comparison.bootstrap import TestSettings
 from surefoot.comparison.memory import memory_of
 from surefoot.comparison.pairs import PairResult, all_pairs
 from surefoot.comparison.returns import as_table
+from surefoot.comparison.settings import TestSettings
 from surefoot.errors import InputError
 
 Array = NDArray[np.float64]

@@ -14,7 +14,6 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from surefoot.comparison.bootstrap import TestSettings
 from surefoot.comparison.memory import Blocks, memory_of
 from surefoot.comparison.more import all_further
 from surefoot.comparison.numerals import Decimal
@@ -28,6 +27,7 @@ from surefoot.comparison.result import (
 )
 from surefoot.comparison.returns import Missing, as_table, read_returns
 from surefoot.comparison.saving import check_directory
+from surefoot.comparison.settings import TestSettings
 from surefoot.comparison.stepdown import CORRECTIONS, corrected
 from surefoot.comparison.summaries import summary_of
 from surefoot.core.stats import holm

@@ -23,6 +23,7 @@ HEADER = ("", "n", "mean", "deviation", "worst", "CVaR 5%", "CVaR 25%", "median"
 YEAR_HEADER = ("", "return", "volatility", "Sharpe", "Sortino", "max drawdown")
 SIGNS = {"established": "E", "not contradicted": "n", "contradicted": "c", "cannot tell": "?"}
 FEW = 5  # columns whose verdicts fit a terminal as words
+SOME = 12  # ... and as letters with their p-values
 MANY = 24  # columns beyond which a matrix is no longer readable
 UNCORRECTED = "*"
 WIDTH = 105  # of a line of words
@@ -99,23 +100,24 @@ def matrix(c: Comparison, order: int) -> dict[str, list[str | None]]:
 
 
 def _matrix_lines(c: Comparison, order: int) -> list[str]:
-    """Words with their p-values, or one letter each, or how many there are of each."""
+    """Words or letters with their p-values, or letters alone, or how many there are of each."""
     cells = matrix(c, order)
     if len(c.names) > MANY:
         every = [word for row in cells.values() for word in row if word]
         counts = ", ".join(f"{word} {every.count(word):,}" for word in SIGNS)
         return [f"of {len(every):,} ordered pairs: {counts}"]
-    if len(c.names) > FEW:
-        heads = [str(i + 1) for i in range(len(c.names))]
-        rows = [(f"{head} {name}", *(SIGNS[word] if word else "." for word in row))
-                for head, (name, row) in zip(heads, cells.items(), strict=True)]  # fmt: skip
-        return align([("", *heads), *rows])
+    few = len(c.names) <= FEW
+    heads = c.names if few else [str(i + 1) for i in range(len(c.names))]
     numbers = {(v.a, v.b): p_values(v) for v in c.verdicts if v.order == order}
     rows = []
-    for a, row in cells.items():
-        rows.append((a, *(word or "." for word in row)))
-        rows.append(("", *(numbers.get((a, b), "") for b in c.names)))
-    return [line.rstrip() for line in align([("", *c.names), *rows], left=True)]
+    for head, (a, row) in zip(heads, cells.items(), strict=True):
+        words = (word if few or word is None else SIGNS[word] for word in row)
+        rows.append((a if few else f"{head} {a}", *(word or "." for word in words)))
+        if len(c.names) <= SOME:
+            below = (numbers.get((a, b), "") for b in c.names)
+            short = (text.replace("0.", ".").replace(" ", "") for text in below)
+            rows.append(("", *(below if few else short)))
+    return [line.rstrip() for line in align([("", *heads), *rows], left=True)]
 
 
 def p_values(v: Verdict) -> str:
@@ -137,14 +139,19 @@ def _legend(c: Comparison) -> list[str]:
     where = "are in `to_frame()`, and in comparison.md of --out."
     if len(c.names) > MANY:
         return [f"The words and p-values of all pairs {where}"]
-    if len(c.names) > FEW:
-        letters = ", ".join(f"{sign} {word}" for word, sign in SIGNS.items())
+    letters = ", ".join(f"{sign} {word}" for word, sign in SIGNS.items())
+    if len(c.names) > SOME:
         return [f"{letters}; p-values {where}"]
-    lines = [
-        f"Below each word: p of dominance / p of non-dominance, after {c.correction_name}; "
-        f"at level {c.level:g}",
-        "contradicted: dominance is rejected; established: non-dominance is; not contradicted: the",
-        "reverse is contradicted, and dominance is not rejected even without the correction.",
+    few = len(c.names) <= FEW
+    lines = [] if few else [f"{letters}."]
+    lines += [
+        f"Below each {'word' if few else 'letter'}: p of dominance / p of non-dominance, after "
+        f"{c.correction_name}; at level {c.level:g}",
+        *_wrapped(
+            "contradicted: dominance is rejected; established: non-dominance is, "
+            f"{c.range_tested}; not contradicted: the reverse is contradicted, and dominance is "
+            "not rejected even without the correction."
+        ),
     ]
     stars = any(star(v) for v in c.verdicts)
     return lines + ([f"{UNCORRECTED} rejected without the correction."] if stars else [])
@@ -219,8 +226,8 @@ def explanation(c: Comparison) -> str:
         f"{c.correction_name} over all ordered pairs. At level {c.level:g}, a over b is "
         "*contradicted* where the "
         'hypothesis "a dominates b" is rejected (Barrett and Donald, 2003), *established* where '
-        '"a does not dominate b" is rejected (Davidson and Duclos, 2013), on the range '
-        f'of values that the test says, *not contradicted* where "b dominates a" is rejected and '
+        f'"a does not dominate b" is rejected (Davidson and Duclos, 2013), {c.range_tested}, '
+        '*not contradicted* where "b dominates a" is rejected and '
         '"a dominates b" is not, even without the correction (a star marks where it '
         "is). Otherwise one *cannot tell*."
     )
