@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -64,16 +65,14 @@ def dates_of(values: Any, name: str, place: Place) -> Dates | None:
         return None
     cells = [str(cell).strip() for cell in values]
     if own in YEAR_NAMES and _YEAR.fullmatch(cells[0]):
-        return _checked(_all(cells, lambda cell: _parsed(cell, ("%Y",)), place), place)
+        return _checked(_all(cells, partial(_parsed, formats=("%Y",)), place), place)
     if _QUARTER.fullmatch(cells[0]):
         return _checked(_all(cells, _quarter, place), place)
     if _ISO.fullmatch(cells[0]):
         return _checked(_all(cells, _iso, place), place)
     for shape, form in _COMPACT if own in DATE_NAMES or not own else ():
         if shape.fullmatch(cells[0]) and (own or all(map(shape.fullmatch, cells))):
-            return _checked(
-                _all(cells, lambda cell, form=form: _parsed(cell, (form,)), place), place
-            )
+            return _checked(_all(cells, partial(_parsed, formats=(form,)), place), place)
     for shape, formats in _SHAPES:
         if shape.fullmatch(cells[0]):
             return _checked(_one_way(cells, formats, place), place)

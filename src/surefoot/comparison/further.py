@@ -174,8 +174,8 @@ class _Process:
         if len(curves) == 3:
             step = max(1, _CHUNK // len(self.support))
             some = (slice(i, i + step) for i in range(0, len(curves[0]), step))
-            return np.concatenate([_under_parabolas(*(c[at] for c in curves), self.width)
-                                   for at in some])  # fmt: skip
+            parts = [[curve[at] for curve in curves] for at in some]
+            return np.concatenate([_under_parabolas(part, self.width) for part in parts])
         up = np.maximum(curves[0], 0.0)
         if self.grid is not None:
             return np.trapezoid(up**2, self.grid, axis=1)
@@ -188,9 +188,10 @@ class _Process:
         return np.sum((lower**2 + lower * upper + upper**2) / 3 * share * self.width, axis=1)
 
 
-def _under_parabolas(bend: Array, slope: Array, start: Array, width: Array) -> Array:
+def _under_parabolas(curves: Curves, width: Array) -> Array:
     """The same of `a + b u + c u^2` from each value to the next: from root to root."""
-    c, b, a = bend[:, :-1] / 2, slope[:, :-1], start[:, :-1]
+    bend, b, a = (curve[:, :-1] for curve in curves)
+    c = bend / 2
     inner = b * b - 4 * a * c
     q = -(b + np.copysign(np.sqrt(np.maximum(inner, 0.0)), b)) / 2  # subtracts no like numbers
     with np.errstate(divide="ignore", invalid="ignore"):

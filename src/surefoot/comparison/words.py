@@ -83,8 +83,8 @@ def markdown(c: Comparison) -> str:
         parts += [f"- {label}: {markdown_text(members)}" for label, members in sets(c, order)]
     parts += ["", explanation(c)]
     for table in _further(c, None):
-        rows = [[markdown_text(cell) for cell in row] for row in table.rows]
-        parts += ["", f"## {table.title}", "", *_table([table.header, *rows]), "", table.caption]
+        shown = [[markdown_text(cell) for cell in row] for row in table.rows]
+        parts += ["", f"## {table.title}", "", *_table([table.header, *shown]), "", table.caption]
     parts += [f"\n> {markdown_text(note)}." for note in (*c.reading, c.rows_drawn, *c.notes)]
     return "\n".join(parts) + "\n"
 
