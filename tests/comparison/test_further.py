@@ -73,6 +73,24 @@ def test_the_first_method_is_that_of_compare(x: np.ndarray, y: np.ndarray) -> No
         assert other.p_value == pytest.approx(one.dominance_p, abs=2 / 40)
 
 
+def test_no_unit_matters() -> None:
+    """What rounding may do was counted in units of the data: too much for returns of minutes."""
+    rng = np.random.default_rng(4)
+    x, y, z = rng.normal(-0.3, 1, 60), rng.normal(size=60), rng.normal(0, 3, 60)
+    options = {"resamples": 199, "dependence": "none"}
+    small = 2.0**-20  # exactly the same digits
+    plain, fine = further_tests(x, y, **options), further_tests(x * small, y * small, **options)
+    assert [t.p_value for t in plain] == [t.p_value for t in fine]
+    assert min(t.p_value for t in plain) < 0.5
+    table = {"x": x, "y": y, "z": z}
+    for order in (1, 2):
+        units = (1.0, small)
+        one, other = (
+            maximality({k: u * v for k, v in table.items()}, order, **options) for u in units
+        )
+        assert one.p_value == other.p_value
+
+
 @pytest.mark.slow
 def test_all_methods_keep_their_level() -> None:
     """A narrow contact set rejected in one of eight trials."""

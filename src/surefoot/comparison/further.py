@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from surefoot.comparison.bootstrap import checked_pair, pair_draws, stretch_of
 from surefoot.comparison.resampling import together
 from surefoot.comparison.settings import plain_settings
-from surefoot.errors import InputError
+from surefoot.errors import InputError, must_fit
 
 Array = NDArray[np.float64]
 METHODS = ("barrett-donald", "linton-subsample", "donald-hsu", "contact-set")
@@ -38,6 +38,7 @@ _CHUNK = 1 << 21  # values of processes in flight
 # Standard errors within which D is near 0, times log log n. With 0.75 two equal distributions were
 # told apart in 9 to 13 % of 600 trials at level 0.05 (n = 60 and 120), with 1.5 in 5 to 6 %.
 _NEAR = 1.5
+_ROUNDING = 1e-12
 _GAUSS, _WEIGHTS = np.polynomial.legendre.leggauss(3)
 Curves = list[Array]  # of orders 1, 2 and 3, or of one alone, each `[rows, places]`
 
@@ -72,6 +73,8 @@ def further_tests(
     runs = round(shorter**0.7) if subsample is None else subsample
     if not 2 <= runs < shorter:
         raise InputError(f"subsample = {runs}: runs need 2 rows, and fewer than there are")
+    # six curves of doubles at once, three orders and what is made of them
+    must_fit(12 * chosen.resamples * (len(x) + len(y)), "further: the resampled curves")
     process = _Process(x, y, grid)
     observed = process.curves(process.start)
     draws = pair_draws(len(x), len(y), lengths, chosen)
@@ -141,22 +144,24 @@ class _Process:
         clear = own < -0.1 * np.sqrt(loglog) * deviation
         near = np.abs(own) < _NEAR * loglog * deviation
         near = near if near.any() else np.ones_like(near)
-        # At order 3 what holds at a value holds up to the next one.
-        kept = [s + np.where(clear, c[0], 0.0) for s, c in zip(star, seen, strict=True)]
-        close = [np.where(near, s, 0.0) for s in star]
-        peak, area = self._peaks(seen), self._areas(seen, order)
-        rows = [
-            ("barrett-donald", peak, self._peaks(star)),
-            ("linton-subsample", peak, self._peaks(part)),
-            ("donald-hsu", peak, self._peaks(kept)),
-            ("contact-set", area, self._areas(close, order)),
-        ]
-        for method, statistic, resampled in rows:
-            size = self.root if method != "contact-set" else self.root**2
-            slack = 1e-12 * (1.0 + abs(statistic[0]))
-            reached = int(np.count_nonzero(resampled >= statistic[0] - slack))
-            p_value = (1 + reached) / (1 + len(resampled))
-            yield FurtherTest(method, order, float(size * statistic[0]), p_value)
+        peak, area = float(self._peaks(seen)[0]), float(self._areas(seen, order)[0])
+        unit = (self.support[-1] - self.support[0]) ** (order - 1)  # of D: rounding is relative
+        for method in METHODS:
+            statistic, size, scale = peak, self.root, unit
+            if method == "barrett-donald":
+                resampled = self._peaks(star)
+            elif method == "linton-subsample":
+                resampled = self._peaks(part)
+            elif method == "donald-hsu":  # at order 3 what is clear at a value is up to the next
+                moved = (np.where(clear, own[0], 0.0) for own in seen)
+                resampled = self._peaks([s + m for s, m in zip(star, moved, strict=True)])
+            else:
+                statistic, size = area, self.root**2
+                scale = unit**2 * (self.support[-1] - self.support[0])
+                resampled = self._areas([np.where(near, s, 0.0) for s in star], order)
+            least = statistic - _ROUNDING * (statistic + scale)
+            p_value = (1 + int(np.count_nonzero(resampled >= least))) / (1 + len(resampled))
+            yield FurtherTest(method, order, size * statistic, p_value)
 
     def _peaks(self, curves: Curves) -> Array:
         """Suprema; left of all values every D is 0."""

@@ -216,9 +216,8 @@ class Comparison:
         ends = [usual_trim(sum(two)) if self.trim is None else self.trim
                 for two in (sizes[-2:], sizes[:2])]  # fmt: skip
         share = " to ".join(dict.fromkeys(f"{100 * end:.2g}" for end in ends))
-        return (
-            f"on all but the lowest {share} % of the pooled values (first order: nor the highest)"
-        )
+        pooled = f"all but the lowest {share} % of the pooled values"
+        return f"on {pooled} (and highest, at the first order)"
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def maximality(
     kept = {pair: one.joint[order - 1] for pair, one in done.items() if one.joint is not None}
     least = min(kept, key=lambda pair: kept[pair].excess)
     statistic = kept[least].excess
-    slack = 1e-6 * (1 + statistic)
+    slack = 1e-6 * abs(statistic)  # resamples are kept as 32 bits
     smallest = np.min([one.suprema for one in kept.values()], axis=0)
     reached = int(np.count_nonzero(smallest >= statistic - slack))
     return Maximality(order, statistic, (1 + reached) / (1 + chosen.resamples), least)
