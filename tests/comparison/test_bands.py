@@ -10,7 +10,8 @@ from scipy import stats
 
 from surefoot.comparison import compare
 from surefoot.comparison.bands import DifferenceBand, difference_band, lowest_level
-from surefoot.comparison.bootstrap import TestSettings, pair_draws
+from surefoot.comparison.bootstrap import pair_draws
+from surefoot.comparison.settings import TestSettings
 from surefoot.core.particles import cumulative_quantile
 from surefoot.errors import InputError
 

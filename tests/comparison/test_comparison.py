@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from surefoot.comparison import Comparison, compare, compare_file, read_returns
 from surefoot.comparison.bootstrap import DominanceTest
 from surefoot.comparison.result import Verdict
+from surefoot.comparison.words import p_text
 from surefoot.core.particles import cumulative_cdf, cvar, variance
 from surefoot.core.stats import holm
 from surefoot.errors import InputError
@@ -183,6 +184,26 @@ def test_every_word_follows_from_what_is_printed() -> None:
     assert len(seen) >= 3
 
 
+def test_the_range_of_established_is_said() -> None:
+    rng = np.random.default_rng(0)
+    columns = {"a": rng.normal(size=100), "b": rng.normal(size=100)}
+    # 20 of 200 pooled values; of 80 a quarter, where lengths differ
+    assert "all but the lowest 10 % of the pooled" in " ".join(
+        str(compare(columns, resamples=19)).split()
+    )
+    mixed = compare({**columns, "c": rng.normal(size=30), "d": rng.normal(size=50)}, resamples=19)
+    assert "all but the lowest 10 to 25 % of the pooled" in mixed.to_markdown()
+    assert "lowest 2 %" in compare(columns, resamples=19, trim=0.02)._repr_html_()
+
+
+def test_no_rounding_puts_a_p_value_on_the_other_side_of_the_level() -> None:
+    assert p_text(0.0123456, 0.05) == "0.0123"
+    assert p_text(1.0, 0.05) == "1"
+    assert p_text(0.05, 0.05) == "0.05"
+    assert p_text(0.05001, 0.05) == "0.05001"
+    assert p_text(0.0012345, 0.001234) == "0.0012345"
+
+
 def test_many_columns_are_letters_and_very_many_are_counted() -> None:
     rng = np.random.default_rng(0)
     columns = {f"c{i}": rng.normal(i, 1, 30) for i in range(26)}
@@ -194,6 +215,12 @@ def test_many_columns_are_letters_and_very_many_are_counted() -> None:
         assert [str(i + 1), a, *row] in lines
     assert ["1", "c0", ".", "c", "c", "c", "c", "c"] in lines
     assert "E established, n not contradicted" in str(some)
+    below = lines[lines.index(["1", "c0", ".", "c", "c", "c", "c", "c"]) + 1]
+    printed = [some.verdict("c0", b) for b in some.names[1:]]
+    assert below == [f"{v.dominance_p:.3g}/1".removeprefix("0") for v in printed]
+    assert "Below each letter: p of dominance / p of non-dominance" in str(some)
+    thirteen = compare({name: columns[name] for name in list(columns)[:13]}, resamples=19)
+    assert "? cannot tell; p-values are in `to_frame()`" in str(thirteen)
     many = str(compare(columns, resamples=19))
     assert "of 650 ordered pairs: established 0, not contradicted 0, contradicted 0" in many
     assert "\nThe words and p-values of all pairs are in `to_frame()`" in many

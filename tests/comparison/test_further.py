@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,15 +14,18 @@ from oracles import oracle
 from surefoot.comparison import (
     almost_dominance,
     compare,
+    compare_file,
     further_tests,
     maximality,
     pair_tests,
     relative_ranking,
+    write_returns,
 )
 from surefoot.comparison.almost import ratios
 from surefoot.comparison.stepdown import step_down
 from surefoot.core.stats import holm
 from surefoot.errors import InputError
+from surefoot.training.engines import run_jobs
 
 samples = st.lists(st.integers(-20, 20).map(lambda v: v / 4), min_size=4, max_size=12).map(np.array)
 
@@ -30,14 +36,30 @@ def by_method(tests: tuple, method: str) -> list[float]:
 
 def test_statistics_by_hand() -> None:
     # x = {0, 4}, y = {1, 2}: D_x - D_y of order 1 is 1/2, 0, -1/2, 0 from 0, 1, 2 and 4 on; of
-    # order 2 it is 0, 1/2, 1/2, -1/2 at 0, 1, 2, 4; of order 3 its integral: 0, 1/4, 3/4, 3/4.
+    # order 2 it is 0, 1/2, 1/2, -1/2 at 0, 1, 2, 4; of order 3 its integral: 0, 1/4, 3/4, 3/4, and
+    # 1 - v^2/4 between 2 and 4, with v from -1 to 1: its top is 1, at 3.
     # Squares above 0: order 1: 1/4 over a width of 1. Order 2: 1/12 on [0, 1], 1/4 on [1, 2], and
-    # half of [2, 4] above 0: a line from 1/2 to 0 over a width of 1, 1/12: together 5/12.
+    # half of [2, 4] above 0: a line from 1/2 to 0 over a width of 1, 1/12: together 5/12. Order 3:
+    # (u^2/4)^2 on [0, 1]: 1/80, (1/4 + u/2)^2: 13/48, (1 - v^2/4)^2: 2 - 1/3 + 1/40; in all 1.975.
     x, y = np.array([0.0, 4, 0, 4, 0, 4, 0, 4]), np.array([1.0, 2, 1, 2, 1, 2, 1, 2])
     tests = further_tests(x, y, resamples=19, dependence="none")
-    assert by_method(tests, "barrett-donald") == pytest.approx([1.0, 1.0, 1.5])  # root = 2
+    assert by_method(tests, "barrett-donald") == pytest.approx([1.0, 1.0, 2.0])  # root = 2
     assert by_method(tests, "donald-hsu") == by_method(tests, "linton-subsample")
-    assert by_method(tests, "contact-set")[:2] == pytest.approx([4 / 4, 4 * 5 / 12])
+    assert by_method(tests, "contact-set") == pytest.approx([4 / 4, 4 * 5 / 12, 4 * 1.975])
+
+
+@given(samples, samples)
+@settings(max_examples=30, deadline=None)
+def test_statistics_are_those_of_a_fine_grid(x: np.ndarray, y: np.ndarray) -> None:
+    """Between observed values D is constant, linear or a parabola; a grid comes near from below."""
+    pooled = np.concatenate([x, y])
+    grid = np.linspace(pooled.min(), pooled.max(), 20_001)
+    options = {"resamples": 19, "dependence": "none"}
+    exact, near = further_tests(x, y, **options), further_tests(x, y, grid=grid, **options)
+    for one, other in zip(exact, near, strict=True):
+        assert other.statistic == pytest.approx(one.statistic, rel=2e-2, abs=1e-3)
+        if one.method != "contact-set":
+            assert other.statistic <= one.statistic + 1e-9
 
 
 @given(samples, samples)
@@ -49,6 +71,35 @@ def test_the_first_method_is_that_of_compare(x: np.ndarray, y: np.ndarray) -> No
     for one, other in zip(plain, tests, strict=False):
         assert other.statistic == pytest.approx(one.statistic, abs=1e-9)
         assert other.p_value == pytest.approx(one.dominance_p, abs=2 / 40)
+
+
+def test_no_unit_matters() -> None:
+    """What rounding may do was counted in units of the data: too much for returns of minutes."""
+    rng = np.random.default_rng(4)
+    x, y, z = rng.normal(-0.3, 1, 60), rng.normal(size=60), rng.normal(0, 3, 60)
+    options = {"resamples": 199, "dependence": "none"}
+    small = 2.0**-20  # exactly the same digits
+    plain, fine = further_tests(x, y, **options), further_tests(x * small, y * small, **options)
+    assert [t.p_value for t in plain] == [t.p_value for t in fine]
+    assert min(t.p_value for t in plain) < 0.5
+    table = {"x": x, "y": y, "z": z}
+    for order in (1, 2):
+        units = (1.0, small)
+        one, other = (
+            maximality({k: u * v for k, v in table.items()}, order, **options) for u in units
+        )
+        assert one.p_value == other.p_value
+
+
+@pytest.mark.slow
+def test_all_methods_keep_their_level() -> None:
+    """A narrow contact set rejected in one of eight trials."""
+    counts: dict[str, float] = {}
+    for seed in range(300):
+        x, y = np.random.default_rng(seed).normal(size=(2, 60))
+        for t in further_tests(x, y, resamples=99, dependence="none"):
+            counts[t.method] = counts.get(t.method, 0) + (t.p_value <= 0.05) / 900
+    assert max(counts.values()) <= 0.09  # orders go together: 0.05 and three standard errors
 
 
 @pytest.mark.slow
@@ -156,6 +207,45 @@ def test_almost_dominance_of_what_dominates() -> None:
     assert all(one.upper < 0.1 for one in over)
 
 
+def test_all_in_one_call(tmp_path: Path) -> None:
+    """The same numbers as one by one, in the terminal, Markdown, JSON, tables and a notebook."""
+    rng = np.random.default_rng(3)
+    table = {"a|b": rng.normal(0, 1, 60), "c": rng.normal(1, 1, 60), "d": rng.normal(0, 3, 60)}
+    options = {"resamples": 99, "dependence": "none"}
+    c = compare(table, further=True, **options)
+    assert c.further is not None
+    one = c.further.pair("c", "d")
+    assert one.tests == further_tests(table["c"], table["d"], paired=True, **options)
+    assert one.almost == almost_dominance(table["c"], table["d"], paired=True, **options)
+    for order in (1, 2):
+        ranks = tuple(rank for rank in c.further.ranking if rank.order == order)
+        assert ranks == relative_ranking(table, order, **options)
+        assert maximality(table, order, **options) in c.further.maximality
+    raw = [pair.tests[0].p_value for pair in c.further.pairs]
+    assert [pair.corrected[0] for pair in c.further.pairs] == holm(raw).tolist()
+    frame = c.to_frame("further")
+    assert frame.height == 6 * 4 * 3
+    assert frame["p_value"].to_list()[:12] == [t.p_value for t in c.further.pairs[0].tests]
+    row = ["a|b", "over", "c", *(f"{p:.3g}" for p in c.further.pairs[0].corrected)]
+    assert row in [line.split() for line in str(c).splitlines()]
+    assert "a\\|b over c" in c.to_markdown()
+    assert "Almost dominance" in c._repr_html_()
+    assert c.to_dict()["further"]["maximality"][0]["order"] == 2
+    spread = partial(run_jobs, engine="serial")
+    assert compare(table, further=True, spread=spread, **options).further == c.further
+    path = write_returns(tmp_path / "r.csv", {"a": table["c"], "b": table["d"][:40]})
+    apart = compare_file(path, further=True, **options).further
+    assert apart is not None
+    assert (apart.ranking, apart.maximality) == ((), ())
+    with pytest.raises(InputError, match="not asked for"):
+        compare(table, **options).to_frame("further")
+    with pytest.raises(InputError, match="no tolerance"):
+        compare(table, further=True, tolerance=0.1, **options)
+    for ask in (further_tests, almost_dominance):
+        with pytest.raises(InputError, match=r"trim = 0\.1: these tests have none"):
+            ask(table["c"], table["d"], trim=0.1)
+
+
 def test_relative_ranking() -> None:
     rng = np.random.default_rng(3)
     day = rng.normal(size=400)
@@ -173,7 +263,7 @@ def test_relative_ranking() -> None:
     assert sum(one.ratio for one in ranks) == pytest.approx(
         1.5
     )  # each pair shares out 1, of 2 others
-    with pytest.raises(InputError, match="one length"):
+    with pytest.raises(InputError, match="rows belong together"):
         relative_ranking({"a": np.arange(5.0), "b": np.arange(4.0)})
 
 

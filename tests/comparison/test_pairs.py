@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot.comparison import compare, pairs, process, resampling
-from surefoot.comparison.bootstrap import TestSettings, in_cells, pair_draws, run_pairs
+from surefoot.comparison.bootstrap import in_cells, pair_draws, run_pairs
 from surefoot.comparison.pairs import facts
 from surefoot.comparison.process import WAYS
+from surefoot.comparison.settings import TestSettings
 from surefoot.core.dominance import almost_ssd_ratio, fsd_dominates, ssd_dominates, violation
 from surefoot.training.engines import run_jobs
 

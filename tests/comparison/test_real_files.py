@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,30 @@ def test_dates_as_people_write_them(tmp_path: Path, cells: tuple[str, ...]) -> N
     np.testing.assert_array_equal(table.dates["a"], MONTHS)
     assert "dates are in column 'Date': 2020-01-31 to 2020-03-31, 12 rows a year" in table.notes
     assert table.aligned
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "rows", "last"),
+    [
+        ("Date", ("202001", "202002", "202003"), 12, "2020-03-01"),
+        ("", ("192607", "192608", "192609"), 12, "1926-09-01"),
+        ("quarter", ("2020Q1", "2020Q2", "2020Q3"), 4, "2020-07-01"),
+        ("Year", ("1999", "2000", "2001"), 1, "2001-01-01"),
+    ],
+)
+def test_months_quarters_and_years(
+    tmp_path: Path, name: str, cells: tuple[str, ...], rows: int, last: str
+) -> None:
+    """Years were compared as if they were returns."""
+    body = "\n".join(f"{cell},{i},{i + 1}" for i, cell in enumerate(cells))
+    table = read_returns(written(tmp_path, f"{name},a,b\n{body}\n"))
+    assert list(table) == ["a", "b"]
+    assert str(table.dates["a"][-1])[:10] == last
+    assert any(f"{last}, {rows} rows a year" in note for note in table.notes)
+    if cells[0].isdigit() and name:  # as Parquet has them
+        path = tmp_path / "returns.parquet"
+        pl.DataFrame({name: list(map(int, cells)), "a": [1.0, 2, 3]}).write_parquet(path)
+        assert str(read_returns(path).dates["a"][-1])[:10] == last
 
 
 def test_months_and_times_within_a_day(tmp_path: Path) -> None:
@@ -121,6 +146,17 @@ def test_row_numbers_are_not_compared(tmp_path: Path, name: str) -> None:
         assert name in read_returns(written(tmp_path, f"{name},a\n0.5,1\n-0.5,3\n"))
 
 
+def test_long_columns_that_count_are_not_compared(tmp_path: Path) -> None:
+    """Whatever they are called: nobody has returns of 1, 2, 3, ..., 10."""
+    body = [f"{i},{i % 3},{i % 4}" for i in range(1, 11)]
+    table = read_returns(written(tmp_path, "\n".join(["t,a,b", *body])))
+    assert list(table) == ["a", "b"]
+    assert any("column 't' counts the rows" in note for note in table.notes)
+    assert "t" in read_returns(written(tmp_path, "\n".join(["t,a,b", *body[:9]])))
+    assert "t" in read_returns(written(tmp_path, "\n".join(["t,a,b", *body])), index="none")
+    assert "t" in as_table({"t": np.arange(10.0), "a": np.ones(10)})  # who made it knows what it is
+
+
 def test_labels_without_a_name(tmp_path: Path) -> None:
     table = read_returns(written(tmp_path, ",a,b\nfirst,1,2\nsecond,3,4\n"))
     assert list(table) == ["a", "b"]
@@ -155,6 +191,27 @@ def test_parquet_of_polars(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")
+def test_other_columns_of_parquet(tmp_path: Path) -> None:
+    """Decimals are numbers, lists are not: both ended in a traceback."""
+    path = tmp_path / "returns.parquet"
+    decimals = pl.Series([0.25, None, -1.5]).cast(pl.Decimal(scale=2))
+    pl.DataFrame({"a": decimals, "b": [1.0, 2.0, 3.0]}).write_parquet(path)
+    np.testing.assert_array_equal(read_returns(path, missing="drop")["a"], [0.25, -1.5])
+    pl.DataFrame({"a": [[1.0], [2.0]], "b": [1.0, 2.0]}).write_parquet(path)
+    with pytest.raises(InputError, match=r"returns\.parquet: row 1, column 'a' holds"):
+        read_returns(path)
+
+
+def test_an_index_of_two_columns_is_refused(tmp_path: Path) -> None:
+    """Its columns were compared as if they were returns."""
+    path = tmp_path / "returns.parquet"
+    notes = {"pandas": json.dumps({"index_columns": ["y", "m"]})}
+    frame = pl.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": [2020, 2020], "m": [1, 2]})
+    frame.write_parquet(path, metadata=notes)
+    with pytest.raises(InputError, match=r"the index has 2 columns \(y, m\)"):
+        read_returns(path)
+
+
 def test_tables_of_pandas_in_memory() -> None:
     import pandas as pd
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from surefoot.cli import main
+from surefoot.comparison import compare
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError
 from surefoot.paper.claims import Claim, write_claims
@@ -268,6 +269,17 @@ def test_a_comparison_with_dates_has_a_year(tmp_path):
     assert [row[-1] for row in year.rows] == ["12", "12"]
     assert all(row[1].endswith("%") for row in year.rows)
     assert any("2010-01-01 to 2011-12-01" in note.text for note in of_kind(page, Note))
+
+
+def test_a_comparison_with_further_tests(tmp_path):
+    rng = np.random.default_rng(0)
+    c = compare({"a": rng.normal(size=40), "b": rng.normal(1, 1, 40)}, resamples=39, further=True)
+    c.save(tmp_path / "out")
+    tables = of_kind(page_of(tmp_path / "out"), DataTable)[5:]
+    assert [len(table.rows) for table in tables] == [2, 2, 2, 2, 2]
+    assert tables[0].rows[0] == ("a over b", *(f"{p:.3g}" for p in c.further.pairs[0].corrected))
+    assert tables[1].rows[0][1] == f"{c.further.pairs[0].almost[0].ratio:.3f}"
+    assert [table.rows[0][0] for table in tables[2:4]] == ["b", "b"]
 
 
 def test_a_comparison_saved_by_the_library(compared, tmp_path):

@@ -39,6 +39,9 @@ class CompareOptions:
     """Significance level, corrected over pairs."""
     correction: Literal["holm", "romano-wolf"] = "holm"
     """For many pairs: Holm's, or Romano and Wolf's step-down, which needs fewer resamples."""
+    further: bool = False
+    """More tests: by subsampling, recentring and contact sets, also at order 3; almost dominance
+    with intervals; a ranking; whether no column dominates another."""
     paired: bool | None = None
     """Rows belong together, such as the same day or seed; the default where lengths are equal."""
     dependence: str = "auto"
@@ -90,6 +93,7 @@ def main(words: list[str]) -> int:
         resamples=options.resamples,
         level=options.level,
         correction=options.correction,
+        further=options.further,
         paired=options.paired,
         dependence=int(options.dependence) if options.dependence.isdigit() else options.dependence,
         blocks=options.blocks,

@@ -6,9 +6,10 @@
     compare_file("returns.csv", out="comparison")
 
 raw_tables, numerals, dates, row_index, prices, returns: columns of returns, read from files and
-tables. summaries: one column on its own. memory, resampling, process, tally, bootstrap: the tests
-of a pair; bands, further, almost: more about it. pairs, stepdown: all pairs. verdicts: `compare`.
-result: `Comparison`. words, markup, saving: it as text, as HTML and a table, and on disk.
+tables. summaries: one column on its own. settings, memory, resampling, process, tally, bootstrap:
+the tests of a pair; bands, further, almost: more about it. pairs, stepdown, more: all pairs.
+verdicts: `compare`. result: `Comparison`. words, further_words, markup, saving: it as text, as HTML
+and a table, and on disk.
 """
 
 from surefoot.comparison.almost import (
@@ -20,6 +21,7 @@ from surefoot.comparison.almost import (
 from surefoot.comparison.bands import DifferenceBand
 from surefoot.comparison.bootstrap import DominanceTest, PairTests, dominance_test, pair_tests
 from surefoot.comparison.further import FurtherTest, further_tests
+from surefoot.comparison.more import Further, FurtherPair
 from surefoot.comparison.result import Comparison, Verdict
 from surefoot.comparison.returns import ReturnTable, read_returns, write_returns
 from surefoot.comparison.saving import check_directory
@@ -33,6 +35,8 @@ __all__ = [
     "Comparison",
     "DifferenceBand",
     "DominanceTest",
+    "Further",
+    "FurtherPair",
     "FurtherTest",
     "Maximality",
     "PairTests",

@@ -16,7 +16,6 @@ a bootstrap. Integrals are exact: both functions are constant or linear between 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from surefoot.comparison.bootstrap import TestSettings, checked_pair, pair_draws
+from surefoot.comparison.bootstrap import checked_pair, pair_draws
 from surefoot.comparison.memory import memory_of
 from surefoot.comparison.resampling import Resampling, Weights, together
+from surefoot.comparison.returns import as_table
+from surefoot.comparison.settings import plain_settings
 from surefoot.errors import InputError
 
 Array = NDArray[np.float64]
@@ -55,8 +56,11 @@ def almost_dominance(
     dependence: str | int = "auto",
     **settings: Any,
 ) -> tuple[AlmostDominance, AlmostDominance]:
-    """The ratios of both orders with their intervals; `settings` are those of `TestSettings`."""
-    chosen = TestSettings(**settings)
+    """The ratios of both orders with their intervals.
+
+    `settings` are those of `TestSettings`, but for `tolerance` and `trim`.
+    """
+    chosen = plain_settings(settings)
     x, y, lengths = checked_pair(x, y, dependence, chosen)
     draws = pair_draws(len(x), len(y), lengths, chosen)
     seen = ratios(np.sort(x)[None], np.sort(y)[None])[0]
@@ -121,34 +125,37 @@ class RelativeRank:
     high: float
     better_than: tuple[str, ...]
     """Columns whose mean ratio is larger, after Holm's correction over all ordered pairs."""
+    order: int
 
 
 def relative_ranking(
-    table: Mapping[str, Array],
+    returns: Any,
     order: int = 2,
     *,
     level: float = 0.05,
     dependence: str | int = "auto",
-    resamples: int = 1000,
-    seed: int = 0,
+    prices: bool | None = None,
+    **settings: Any,
 ) -> tuple[RelativeRank, ...]:
     """Columns of one table, best first, by their mean violation ratio against all others.
 
     Whole rows are drawn. That i is better than j is tested by the difference of their mean ratios
-    over its bootstrapped deviation.
+    over its bootstrapped deviation. `returns` and `prices` are those of `compare`, `settings`
+    `resamples`, `seed` and `blocks`.
     """
     from surefoot.core.stats import holm
 
-    names = list(table)
-    columns = [np.asarray(table[name], dtype=np.float64) for name in names]
-    if len(names) < 2 or len({len(column) for column in columns}) > 1:
-        raise InputError("a relative ranking needs at least 2 columns of one length")
     if order not in (1, 2):
         raise InputError(f"order = {order}: a ranking is offered at order 1 and 2")
+    chosen = plain_settings({"paired": True, **settings})
+    table = as_table(returns, prices=prices)
+    if len(table) < 2 or not table.aligned or not chosen.paired:
+        raise InputError("a relative ranking needs at least 2 columns whose rows belong together")
+    names, columns = list(table), list(table.columns.values())
     n = len(columns[0])
-    length = max(memory_of(column, dependence).length for column in columns)
+    length = max(memory_of(column, dependence, chosen.blocks).length for column in columns)
     seen = _mean_ratios([np.sort(column)[None] for column in columns], order)[0]
-    draw = Resampling(n, resamples, seed, length=length)
+    draw = Resampling(n, chosen.resamples, chosen.seed, 0, length, chosen.blocks)
     star = np.concatenate(
         [
             _mean_ratios([resampled(column, weights) for column in columns], order)
@@ -167,6 +174,7 @@ def relative_ranking(
             float(np.clip(seen[i] - two * spread[i], 0, 1)),
             float(np.clip(seen[i] + two * spread[i], 0, 1)),
             tuple(names[j] for j in range(len(names)) if (i, j) in sure),
+            order,
         )
         for i in np.argsort(seen, kind="stable")
     )

@@ -43,12 +43,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.comparison.memory import BLOCKS, Blocks, memory_of, stretch
+from surefoot.comparison.memory import memory_of, stretch
 from surefoot.comparison.process import WAYS, Column, ColumnSums, Pair, Scratch, Walk, cut
 from surefoot.comparison.resampling import Draws, Resampling, Weights, in_parts, parts
+from surefoot.comparison.settings import TestSettings, usual_trim
 from surefoot.comparison.tally import Tally
-from surefoot.core.array import check_tolerance
-from surefoot.errors import InputError, must_fit, unknown
+from surefoot.errors import InputError
 
 Array = NDArray[np.float64]
 _VALUES = 1 << 24  # of all supports that are in memory at once
@@ -108,44 +108,6 @@ class JointStatistics(NamedTuple):
             size * margin,
             (size * tally.at_weakest(way)).astype(np.float32),
         )
-
-
-def usual_trim(size: int) -> float:
-    """Share of so many pooled values that an end of the range leaves out."""
-    return min(0.25, max(0.05, 20 / size))
-
-
-@dataclass(frozen=True)
-class TestSettings:
-    """How a pair is tested; `tolerance` is that of `fsd_dominates` and `ssd_dominates`.
-
-    At the second order it loosens "x dominates y" to `D_x <= D_y + tolerance`, which is the same as
-    `F^-2_x >= F^-2_y - tolerance` (the two are convex conjugates); at the first order to quantiles
-    of x at most `tolerance` below those of y, so x is shifted by that much.
-    """
-
-    __test__ = False  # no tests of pytest's
-
-    resamples: int = 1000
-    seed: int = 0
-    tolerance: float = 0.0
-    paired: bool = False
-    """Rows of the two belong together."""
-    trim: float | None = None
-    """Share of the pooled values left out at an end of the range; None: `usual_trim`."""
-    blocks: Blocks = "circular"
-
-    def __post_init__(self) -> None:
-        check_tolerance(self.tolerance)
-        if not isinstance(self.resamples, int | np.integer) or self.resamples < 19:
-            raise InputError(f"resamples = {self.resamples}: a test at level 0.05 needs 19 or more")
-        must_fit(8 * int(self.resamples), f"resamples = {self.resamples}: they")  # a few doubles
-        if not isinstance(self.seed, int | np.integer) or self.seed < 0:
-            raise InputError(f"seed = {self.seed}: it must be a whole number that is not negative")
-        if self.trim is not None and not 0 <= self.trim < 0.5:
-            raise InputError(f"trim = {self.trim}: it must be at least 0 and below 0.5")
-        if self.blocks not in BLOCKS:
-            raise unknown("blocks", self.blocks, BLOCKS)
 
 
 def dominance_test(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,15 @@ _SHAPES = (
     (re.compile(r"[A-Za-z]{3} \d{1,2}, ?\d{4}"), ("%b %d, %Y", "%b %d,%Y")),
     (re.compile(r"[A-Za-z]{3}[- ]\d{4}"), ("%b %Y", "%b-%Y")),
 )
-_COMPACT = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
+_QUARTER = re.compile(r"(\d{4})[- ]?Q([1-4])")
+_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
+_COMPACT = (
+    # digits alone are a date only under a name that says so
+    (re.compile(rf"{_YEAR.pattern}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"), "%Y%m%d"),
+    (re.compile(rf"{_YEAR.pattern}(?:0[1-9]|1[0-2])"), "%Y%m"),
+)
 DATE_NAMES = frozenset({"date", "dates", "datetime", "time", "timestamp", "day", "month", "datum"})
+YEAR_NAMES = frozenset({"year", "years", "jahr"})
 
 Place = Callable[[int], str]
 
@@ -45,18 +53,26 @@ def dates_of(values: Any, name: str, place: Place) -> Dates | None:
     """The dates a column holds, or None: the first cell decides what it is.
 
     Text is read in the usual ways of writing a date; where 03/04/2020 could be two days, and the
-    column does not settle it, the column is refused. 20200403 is a date under a name that says so.
+    column does not settle it, the column is refused. 20200403, 202004 and 2020 are dates under a
+    name that says so, the first two also in an index without a name.
     """
-    kind = getattr(getattr(values, "dtype", None), "kind", "")
+    kind, own = getattr(getattr(values, "dtype", None), "kind", ""), name.strip().lower()
     if kind == "M":
         return _checked(np.asarray(values, "M8[us]"), place)
+    if kind in ("i", "u") and own in DATE_NAMES | YEAR_NAMES:
+        values = values.tolist()
     if not isinstance(values, list) or not values:
         return None
     cells = [str(cell).strip() for cell in values]
+    if own in YEAR_NAMES and _YEAR.fullmatch(cells[0]):
+        return _checked(_all(cells, partial(_parsed, formats=("%Y",)), place), place)
+    if _QUARTER.fullmatch(cells[0]):
+        return _checked(_all(cells, _quarter, place), place)
     if _ISO.fullmatch(cells[0]):
         return _checked(_all(cells, _iso, place), place)
-    if _COMPACT.fullmatch(cells[0]) and name.strip().lower() in DATE_NAMES:
-        return _checked(_all(cells, lambda cell: _parsed(cell, ("%Y%m%d",)), place), place)
+    for shape, form in _COMPACT if own in DATE_NAMES or not own else ():
+        if shape.fullmatch(cells[0]) and (own or all(map(shape.fullmatch, cells))):
+            return _checked(_all(cells, partial(_parsed, formats=(form,)), place), place)
     for shape, formats in _SHAPES:
         if shape.fullmatch(cells[0]):
             return _checked(_one_way(cells, formats, place), place)
@@ -121,6 +137,12 @@ def _iso(cell: str) -> datetime | None:
     if date.tzinfo is not None and (date.hour, date.minute, date.second) != (0, 0, 0):
         date = date.astimezone(UTC)
     return date.replace(tzinfo=None)
+
+
+def _quarter(cell: str) -> datetime | None:
+    """Its first day."""
+    found = _QUARTER.fullmatch(cell)
+    return found and datetime(int(found[1]), 3 * int(found[2]) - 2, 1)
 
 
 def _parsed(cell: str, formats: Sequence[str]) -> datetime | None:

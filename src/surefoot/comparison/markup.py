@@ -6,6 +6,7 @@ from dataclasses import asdict
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from surefoot.comparison.further_words import further_tables
 from surefoot.comparison.words import (
     HEADER,
     MANY,
@@ -20,13 +21,15 @@ from surefoot.comparison.words import (
 )
 from surefoot.core.markup import html_lines, html_table
 from surefoot.errors import InputError, unknown
+from surefoot.runs.files import plain
 
 if TYPE_CHECKING:
     import polars
 
     from surefoot.comparison.result import Comparison
 
-TABLES = ("verdicts", "summaries")
+TABLES = ("verdicts", "summaries", "further")
+MOST_ROWS = 300  # of a table of pairs that anyone reads
 # Colours that can be read on white and on black; weight and text say the same without them.
 WORD_STYLES = {
     "established": "font-weight:600;color:#0a9a72",
@@ -48,7 +51,17 @@ def html(c: Comparison) -> str:
             parts.append(_matrix(c, order))
         lines = (f"{label}: {escape(members)}" for label, members in sets(c, order))
         parts.append(f"<p>{'<br>'.join(lines)}</p>")
-    small = [*c.reading, c.rows_drawn, *c.notes, explanation(c).replace("*", "").removesuffix(".")]
+    if c.further is not None:
+        for table in further_tables(plain(c.further), MOST_ROWS):
+            caption = f"<p><small>{escape(table.caption)}</small></p>"
+            parts += [html_lines([table.title]), html_table(table.header, table.rows), caption]
+    plain_words = explanation(c).replace("*", "").removesuffix(".")
+    small = [
+        *c.reading,
+        c.rows_drawn,
+        *c.notes,
+        f"Below each word: p of dominance / p of non-dominance. {plain_words}",
+    ]
     parts += [f"<p><small>{escape(note)}.</small></p>" for note in small]
     return f"<div>{''.join(parts)}</div>"
 
@@ -80,12 +93,26 @@ def frame(c: Comparison, what: str) -> polars.DataFrame:
         raise unknown("table", what, TABLES)
     if what == "summaries":
         return pl.DataFrame([_summary(s) for s in c.summaries])
-    rows = []
+    if what == "further":
+        return pl.DataFrame(_further_rows(c))
+    rows: list[dict[str, Any]] = []
     for v in c.verdicts:
         own = {k: x for k, x in vars(v).items() if k not in ("test", "level")}
         test = {f"raw_{k}": getattr(v.test, k) for k in ("dominance_p", "nondominance_p")}
-        rows.append({**own, **test, "statistic": v.test.statistic, "word": v.word})
+        numbers = ("statistic", "low", "high", "weakest", "margin", "length")
+        more = {name: getattr(v.test, name) for name in numbers}
+        rows.append({**own, **test, **more, "word": v.word})
     return pl.DataFrame(rows)
+
+
+def _further_rows(c: Comparison) -> list[dict[str, Any]]:
+    if c.further is None:
+        raise InputError("further tests were not asked for: compare(..., further=True)")
+    return [
+        {"a": pair.a, "b": pair.b, **asdict(test), "corrected_p": corrected}
+        for pair in c.further.pairs
+        for test, corrected in zip(pair.tests, pair.corrected, strict=True)
+    ]
 
 
 def _summary(s: Any) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from surefoot.comparison.bootstrap import (
     DominanceTest,
     JointStatistics,
-    TestSettings,
     in_cells,
     pair_draws,
     run_pairs,
@@ -22,6 +21,7 @@ from surefoot.comparison.bootstrap import (
 from surefoot.comparison.process import WAYS
 from surefoot.comparison.resampling import Draws, parts
 from surefoot.comparison.returns import Array, Columns
+from surefoot.comparison.settings import TestSettings
 from surefoot.core.dominance import almost_ssd_ratio, fsd_dominates, violation
 
 Spread = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[tuple[int, Any]]]

@@ -211,7 +211,7 @@ def _parquet(path: str, data: bytes) -> RawTable:
 
     notes = pl.read_parquet_metadata(io.BytesIO(data))
     columns = {name: _series(frame[name], pl) for name in frame.columns}
-    index = _pandas_index(notes.get("pandas", ""), list(columns))
+    index = _pandas_index(path, notes.get("pandas", ""), list(columns))
     return RawTable(path, 1, columns, index, from_file=True)
 
 
@@ -224,11 +224,16 @@ def _series(series: Any, pl: Any) -> Any:
     return series
 
 
-def _pandas_index(note: str, names: list[str]) -> str | None:
+def _pandas_index(path: str, note: str, names: list[str]) -> str | None:
     """The index column that pandas notes in the Parquet files it writes; a range has none."""
     try:
         labels = json.loads(note)["index_columns"] if note else []
     except (ValueError, KeyError, TypeError):
         return None
     own = [label for label in labels if isinstance(label, str) and label in names]
-    return own[0] if len(own) == 1 else None
+    if len(own) > 1:
+        raise InputError(
+            f"{path}: the index has {len(own)} columns ({', '.join(own)}): one row for each date "
+            "and one column for each series are needed"
+        )
+    return own[0] if own else None

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from surefoot.comparison.bands import DifferenceBand, difference_band
-from surefoot.comparison.bootstrap import DominanceTest, TestSettings, pair_draws
+from surefoot.comparison.bootstrap import DominanceTest, pair_draws
 from surefoot.comparison.dates import Dates
 from surefoot.comparison.memory import Blocks, Memory
+from surefoot.comparison.more import Further
 from surefoot.comparison.returns import Columns
+from surefoot.comparison.settings import TestSettings, usual_trim
 from surefoot.comparison.summaries import LEVELS, Summary
 from surefoot.errors import InputError, unknown
 from surefoot.runs.files import plain
@@ -114,6 +116,8 @@ class Comparison:
     reading: tuple[str, ...] = ()
     """How the returns were read, in sentences without a full stop."""
     source: str | None = None
+    further: Further | None = None
+    """More tests, where they were asked for."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -206,6 +210,16 @@ class Comparison:
         return f"{drawn} ({few}{more})"
 
     @property
+    def range_tested(self) -> str:
+        """Of which values dominance is established, in words."""
+        sizes = sorted(s.n for s in self.summaries)
+        ends = [usual_trim(sum(two)) if self.trim is None else self.trim
+                for two in (sizes[-2:], sizes[:2])]  # fmt: skip
+        share = " to ".join(dict.fromkeys(f"{100 * end:.2g}" for end in ends))
+        pooled = f"all but the lowest {share} % of the pooled values"
+        return f"on {pooled} (and highest, at the first order)"
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What the comparison was made with."""
         names = ("source", "tolerance", "resamples", "seed", "level", "paired", "trim",
@@ -232,11 +246,17 @@ class Comparison:
                 },
                 "reading": (*self.reading, self.rows_drawn),
                 "notes": self.notes,
+                **({"further": self.further} if self.further is not None else {}),
             }
         )
 
-    def to_frame(self, what: Literal["verdicts", "summaries"] = "verdicts") -> polars.DataFrame:
-        """A polars table: one row for each ordered pair and order, or for each column."""
+    def to_frame(
+        self, what: Literal["verdicts", "summaries", "further"] = "verdicts"
+    ) -> polars.DataFrame:
+        """A polars table: one row for each ordered pair and order, or for each column.
+
+        "further" has one for each ordered pair, method and order.
+        """
         from surefoot.comparison.markup import frame
 
         return frame(self, what)

@@ -202,7 +202,7 @@ def _numbers(raw: RawTable, names: list[str], decimal: Decimal) -> tuple[Columns
             if cells.dtype.kind not in "iuf":
                 raise InputError(f"{raw.name}: column {name!r} holds {cells.dtype}, not numbers")
             out[name] = cells.astype(np.float64)
-        elif raw.from_file:
+        elif raw.from_file and all(isinstance(cell, str) for cell in cells):
             texts[name] = cells
         else:
             out[name] = np.array([_number(cell, raw.cell(i, name)) for i, cell in enumerate(cells)])

@@ -13,6 +13,7 @@ from surefoot.comparison.raw_tables import UNNAMED, RawTable
 from surefoot.errors import InputError, unknown
 
 # Names under which whole numbers, each larger than the one before, are no returns.
+SURELY = 10  # rows from which on 1, 2, 3, ... in the first column of a file are no returns at all
 COUNTERS = frozenset({UNNAMED, "index", "unnamed: 0", "level_0", "row", "id", "episode", "seed",
                       "trial", "step"})  # fmt: skip
 
@@ -74,11 +75,16 @@ def _labels(raw: RawTable, name: str) -> bool:
 
 
 def _counts(raw: RawTable, name: str) -> bool:
-    """Whether a column is named and filled like row numbers or seeds: whole, each one larger."""
-    if name.lower() not in COUNTERS or name != next(iter(raw.columns)):
+    """Whether a column is filled like row numbers or seeds, whole and each one larger, and named
+    like them; a longer one under any name where each is larger by 1."""
+    if name != next(iter(raw.columns)):
         return False
     try:
         values = np.array([float(cell) for cell in raw.cells(name)])
     except (TypeError, ValueError):
         return False
-    return len(values) > 1 and bool((np.diff(values) > 0).all() and (values % 1 == 0).all())
+    if len(values) < 2 or not np.isfinite(values).all() or (values % 1 != 0).any():
+        return False
+    steps = np.diff(values)
+    by_one = raw.from_file and len(values) >= SURELY and bool((steps == 1).all())
+    return by_one or (name.lower() in COUNTERS and bool((steps > 0).all()))

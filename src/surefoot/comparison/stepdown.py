@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.comparison.bootstrap import TestSettings
 from surefoot.comparison.memory import memory_of
 from surefoot.comparison.pairs import PairResult, all_pairs
 from surefoot.comparison.returns import as_table
+from surefoot.comparison.settings import TestSettings
 from surefoot.errors import InputError
 
 Array = NDArray[np.float64]
@@ -73,12 +73,20 @@ def step_down(observed: Sequence[float] | Array, resampled: Sequence[Any] | Arra
 
 
 def maximality(
-    returns: Any, order: int = 2, *, dependence: str | int = "auto", **settings: Any
+    returns: Any,
+    order: int = 2,
+    *,
+    dependence: str | int = "auto",
+    prices: bool | None = None,
+    **settings: Any,
 ) -> Maximality:
-    """Whether no column of a table dominates another; `settings` are those of `TestSettings`."""
+    """Whether no column of a table dominates another.
+
+    `returns` and `prices` are those of `compare`, `settings` those of `TestSettings`.
+    """
     if order not in (1, 2):
         raise InputError(f"order = {order}: maximality is offered at order 1 and 2")
-    table = as_table(returns)
+    table = as_table(returns, prices=prices)
     if len(table) < 2:
         raise InputError("maximality needs at least 2 columns")
     if not table.aligned:
@@ -89,7 +97,7 @@ def maximality(
     kept = {pair: one.joint[order - 1] for pair, one in done.items() if one.joint is not None}
     least = min(kept, key=lambda pair: kept[pair].excess)
     statistic = kept[least].excess
-    slack = 1e-6 * (1 + statistic)
+    slack = 1e-6 * abs(statistic)  # resamples are kept as 32 bits
     smallest = np.min([one.suprema for one in kept.values()], axis=0)
     reached = int(np.count_nonzero(smallest >= statistic - slack))
     return Maximality(order, statistic, (1 + reached) / (1 + chosen.resamples), least)

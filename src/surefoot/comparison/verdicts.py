@@ -14,8 +14,8 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from surefoot.comparison.bootstrap import TestSettings
 from surefoot.comparison.memory import Blocks, memory_of
+from surefoot.comparison.more import all_further
 from surefoot.comparison.numerals import Decimal
 from surefoot.comparison.pairs import PairResult, Spread, all_pairs
 from surefoot.comparison.result import (
@@ -27,6 +27,7 @@ from surefoot.comparison.result import (
 )
 from surefoot.comparison.returns import Missing, as_table, read_returns
 from surefoot.comparison.saving import check_directory
+from surefoot.comparison.settings import TestSettings
 from surefoot.comparison.stepdown import CORRECTIONS, corrected
 from surefoot.comparison.summaries import summary_of
 from surefoot.core.stats import holm
@@ -50,6 +51,7 @@ def compare(
     dependence: str | int = "auto",
     blocks: Blocks = "circular",
     correction: Correction = "holm",
+    further: bool = False,
     source: str | None = None,
     progress: bool = False,
     spread: Spread | None = None,
@@ -65,11 +67,14 @@ def compare(
     the blocks to draw. `correction` is for many pairs: "holm", or "romano-wolf", a step-down from
     resamples that all pairs share, in blocks of the longest of their lengths.
     `trim` is the share of the pooled values left out at an end of the range on which dominance can
-    be established (`bootstrap` says why). `spread` computes pairs elsewhere, such as
+    be established (`bootstrap` says why). `further` adds more tests (`more`), which have no
+    tolerance. `spread` computes pairs elsewhere, such as
     `functools.partial(run_jobs, engine="local")` of `surefoot.training.engines`.
     """
     if correction not in CORRECTIONS:
         raise unknown("correction", correction, CORRECTIONS)
+    if further and tolerance:
+        raise InputError(f"further: its tests have no tolerance (it is {tolerance:g})")
     if not 0 < level < 1:
         raise InputError(f"level = {level}: it must lie between 0 and 1")
     table = as_table(returns, names, columns, missing=missing, prices=prices)
@@ -94,6 +99,11 @@ def compare(
     if joint:
         lengths = dict.fromkeys(lengths, max(lengths.values()))
     done = all_pairs(table.columns, lengths, settings, keep=joint, spread=spread, show=progress)
+    more = (
+        all_further(table, settings, level=level, dependence=dependence, spread=spread,
+                    show=progress)
+        if further else None
+    )  # fmt: skip
     verdicts = [
         v for order in ORDERS for v in _verdicts(table, done, order, settings, level, joint)
     ]
@@ -109,6 +119,7 @@ def compare(
         dates=table.dates,
         reading=table.notes,
         source=source,
+        further=more,
     )
 
 
@@ -130,6 +141,7 @@ def compare_file(
     dependence: str | int = "auto",
     blocks: Blocks = "circular",
     correction: Correction = "holm",
+    further: bool = False,
     progress: bool = False,
     spread: Spread | None = None,
 ) -> Comparison:
@@ -151,6 +163,7 @@ def compare_file(
         dependence=dependence,
         blocks=blocks,
         correction=correction,
+        further=further,
         source=portable_path(Path(path)),
         progress=progress,
         spread=spread,

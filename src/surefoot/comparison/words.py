@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from surefoot.comparison.further_words import WordTable, further_tables
 from surefoot.errors import markdown_text
+from surefoot.runs.files import plain
 
 if TYPE_CHECKING:
     from surefoot.comparison.result import Comparison, Verdict
@@ -21,9 +23,11 @@ HEADER = ("", "n", "mean", "deviation", "worst", "CVaR 5%", "CVaR 25%", "median"
 YEAR_HEADER = ("", "return", "volatility", "Sharpe", "Sortino", "max drawdown")
 SIGNS = {"established": "E", "not contradicted": "n", "contradicted": "c", "cannot tell": "?"}
 FEW = 5  # columns whose verdicts fit a terminal as words
+SOME = 12  # ... and as letters with their p-values
 MANY = 24  # columns beyond which a matrix is no longer readable
 UNCORRECTED = "*"
 WIDTH = 105  # of a line of words
+MOST_LINES = 60  # of a table of pairs that a terminal shows
 
 
 def text(c: Comparison) -> str:
@@ -41,6 +45,9 @@ def text(c: Comparison) -> str:
         parts += [f"  {line}" for line in _matrix_lines(c, order)]
         parts += [f"  {label}: {names}" for label, names in sets(c, order)]
     parts += ["", *_legend(c)]
+    for table in _further(c, MOST_LINES):
+        parts += ["", *_wrapped(table.title), *align([table.header, *table.rows])]
+        parts += _wrapped(table.caption)
     parts += [line for note in c.notes for line in _wrapped(f"Note: {note}.")]
     return "\n".join(parts)
 
@@ -75,8 +82,15 @@ def markdown(c: Comparison) -> str:
         parts += [*_table([header, *body]), ""]
         parts += [f"- {label}: {markdown_text(members)}" for label, members in sets(c, order)]
     parts += ["", explanation(c)]
+    for table in _further(c, None):
+        shown = [[markdown_text(cell) for cell in row] for row in table.rows]
+        parts += ["", f"## {table.title}", "", *_table([table.header, *shown]), "", table.caption]
     parts += [f"\n> {markdown_text(note)}." for note in (*c.reading, c.rows_drawn, *c.notes)]
     return "\n".join(parts) + "\n"
+
+
+def _further(c: Comparison, most: int | None) -> Iterable[WordTable]:
+    return () if c.further is None else further_tables(plain(c.further), most)
 
 
 def matrix(c: Comparison, order: int) -> dict[str, list[str | None]]:
@@ -86,28 +100,35 @@ def matrix(c: Comparison, order: int) -> dict[str, list[str | None]]:
 
 
 def _matrix_lines(c: Comparison, order: int) -> list[str]:
-    """Words with their p-values, or one letter each, or how many there are of each."""
+    """Words or letters with their p-values, or letters alone, or how many there are of each."""
     cells = matrix(c, order)
     if len(c.names) > MANY:
         every = [word for row in cells.values() for word in row if word]
         counts = ", ".join(f"{word} {every.count(word):,}" for word in SIGNS)
         return [f"of {len(every):,} ordered pairs: {counts}"]
-    if len(c.names) > FEW:
-        heads = [str(i + 1) for i in range(len(c.names))]
-        rows = [(f"{head} {name}", *(SIGNS[word] if word else "." for word in row))
-                for head, (name, row) in zip(heads, cells.items(), strict=True)]  # fmt: skip
-        return align([("", *heads), *rows])
+    few = len(c.names) <= FEW
+    heads = c.names if few else [str(i + 1) for i in range(len(c.names))]
     numbers = {(v.a, v.b): p_values(v) for v in c.verdicts if v.order == order}
     rows = []
-    for a, row in cells.items():
-        rows.append((a, *(word or "." for word in row)))
-        rows.append(("", *(numbers.get((a, b), "") for b in c.names)))
-    return [line.rstrip() for line in align([("", *c.names), *rows], left=True)]
+    for head, (a, row) in zip(heads, cells.items(), strict=True):
+        words = (word if few or word is None else SIGNS[word] for word in row)
+        rows.append((a if few else f"{head} {a}", *(word or "." for word in words)))
+        if len(c.names) <= SOME:
+            below = (numbers.get((a, b), "") for b in c.names)
+            short = (text.replace("0.", ".").replace(" ", "") for text in below)
+            rows.append(("", *(below if few else short)))
+    return [line.rstrip() for line in align([("", *heads), *rows], left=True)]
 
 
 def p_values(v: Verdict) -> str:
     """Of dominance and of non-dominance, corrected; a star where only the correction saves it."""
-    return f"{v.dominance_p:.3g}{star(v)} / {v.nondominance_p:.3g}"
+    return f"{p_text(v.dominance_p, v.level)}{star(v)} / {p_text(v.nondominance_p, v.level)}"
+
+
+def p_text(p: float, level: float) -> str:
+    """Three digits, and more where they would put it on the other side of the level."""
+    texts = (f"{p:.{digits}g}" for digits in range(3, 18))
+    return next(text for text in texts if (float(text) <= level) == (p <= level))
 
 
 def star(v: Verdict) -> str:
@@ -118,14 +139,19 @@ def _legend(c: Comparison) -> list[str]:
     where = "are in `to_frame()`, and in comparison.md of --out."
     if len(c.names) > MANY:
         return [f"The words and p-values of all pairs {where}"]
-    if len(c.names) > FEW:
-        letters = ", ".join(f"{sign} {word}" for word, sign in SIGNS.items())
+    letters = ", ".join(f"{sign} {word}" for word, sign in SIGNS.items())
+    if len(c.names) > SOME:
         return [f"{letters}; p-values {where}"]
-    lines = [
-        f"Below each word: p of dominance / p of non-dominance, after {c.correction_name}; "
-        f"at level {c.level:g}",
-        "contradicted: dominance is rejected; established: non-dominance is; not contradicted: the",
-        "reverse is contradicted, and dominance is not rejected even without the correction.",
+    few = len(c.names) <= FEW
+    lines = [] if few else [f"{letters}."]
+    lines += [
+        f"Below each {'word' if few else 'letter'}: p of dominance / p of non-dominance, after "
+        f"{c.correction_name}; at level {c.level:g}",
+        *_wrapped(
+            "contradicted: dominance is rejected; established: non-dominance is, "
+            f"{c.range_tested}; not contradicted: the reverse is contradicted, and dominance is "
+            "not rejected even without the correction."
+        ),
     ]
     stars = any(star(v) for v in c.verdicts)
     return lines + ([f"{UNCORRECTED} rejected without the correction."] if stars else [])
@@ -186,8 +212,8 @@ def _cells(v: Verdict, names: dict[str, str]) -> list[str]:
         names[v.b],
         shown.get(v.relation, v.relation),
         v.word,
-        f"{v.dominance_p:.4g}{star(v)}",
-        f"{v.nondominance_p:.4g}",
+        p_text(v.dominance_p, v.level) + star(v),
+        p_text(v.nondominance_p, v.level),
     ]
     if v.violation is not None and v.almost_ratio is not None:
         cells += [f"{v.violation:.4g}", f"{v.almost_ratio:.4g}"]
@@ -200,8 +226,8 @@ def explanation(c: Comparison) -> str:
         f"{c.correction_name} over all ordered pairs. At level {c.level:g}, a over b is "
         "*contradicted* where the "
         'hypothesis "a dominates b" is rejected (Barrett and Donald, 2003), *established* where '
-        '"a does not dominate b" is rejected (Davidson and Duclos, 2013), on the range '
-        f'of values that the test says, *not contradicted* where "b dominates a" is rejected and '
+        f'"a does not dominate b" is rejected (Davidson and Duclos, 2013), {c.range_tested}, '
+        '*not contradicted* where "b dominates a" is rejected and '
         '"a dominates b" is not, even without the correction (a star marks where it '
         "is). Otherwise one *cannot tell*."
     )

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from surefoot.comparison.words import MANY, ORDER_TITLES, YEAR_HEADER, ratio, share
+from surefoot.comparison.further_words import further_tables
+from surefoot.comparison.words import MANY, ORDER_TITLES, YEAR_HEADER, p_text, ratio, share
 from surefoot.errors import InputError
 from surefoot.report.page import Badge, DataTable, Figure, Note, Part, Section
 from surefoot.report.stored import Stored, drawn_uri
@@ -66,6 +67,10 @@ def _parts(content: Mapping[str, Any], figures: list[Any]) -> list[Part]:
     if any(s.get("annual") for s in content["summaries"]):
         parts.append(_years(content))
     parts.append(_pairs(content))
+    if "further" in content:
+        for table in further_tables(content["further"], MOST_PAIRS):
+            look = "numbers" if table.header[0] == "a over b" else "text"
+            parts.append(DataTable(table.header, table.rows, table.title, table.caption, look))
     return [*parts, *(Note(f"{_sentence(note)}.", "quiet") for note in content.get("reading", ())),
             Note(_method(content), "quiet")]  # fmt: skip
 
@@ -115,7 +120,8 @@ def _matrix(content: Mapping[str, Any], order: int) -> DataTable:
 
 def _badge(v: Mapping[str, Any]) -> Badge:
     star = "*" if v["test"]["dominance_p"] <= v["level"] < v["dominance_p"] else ""
-    numbers = f"{v['dominance_p']:.3g}{star} / {v['nondominance_p']:.3g}"
+    over, not_over = (p_text(v[name], v["level"]) for name in ("dominance_p", "nondominance_p"))
+    numbers = f"{over}{star} / {not_over}"
     return Badge(str(v["word"]), WORDS[v["word"]], numbers)
 
 
