@@ -69,9 +69,11 @@ def main(words: list[str]) -> int:
 
 def default_place(source: Any, name: str = "explanation.png") -> Path:
     """In the run that the agent belongs to; beside a file that belongs to none."""
+    from surefoot.runs.files import inside
+
     for place in (source, *source.parents[:2]):
         if (place / "config.json").is_file() or (place == source and place.is_dir()):
-            return place / "figures" / name
+            return inside(place, f"figures/{name}")
     return source.with_name(f"{source.stem}.{name}")
 
 
@@ -136,7 +138,7 @@ def _read(text: str, agent: Any) -> Any:
         raise InputError("obs is empty: write numbers with commas between them")
     if isinstance(agent.observation_space, Box):
         return np.asarray(values, np.float32)
-    if any(value != int(value) for value in values):
+    if not all(value.is_integer() for value in values):  # infinity is none either
         raise InputError(f"obs = {text!r}: a state is made of whole numbers")
     numbers = tuple(int(value) for value in values)
     return numbers[0] if len(numbers) == 1 else numbers

@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +37,9 @@ from surefoot.core.markup import html_lines, html_table
 from surefoot.core.shortfall import FEW, standings, violations
 from surefoot.core.sorting import network_sort
 from surefoot.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ROUNDING = 1e-5  # of a lead in float32
 
@@ -85,6 +88,17 @@ class Decision(NamedTuple):
         header = ("action", "below the best mean", "standard error", "worth the same")
         said = html_lines([f"action {int(self.action)}, decided by {names[int(who)]}"])
         return f"<div>{said}{html_table(header, rows, strong=int(self.action))}</div>"
+
+    def figure(self) -> Figure:
+        """A matplotlib figure of one decision: how far each mean lies below the best, and how well
+        that is known."""
+        from surefoot.plots import draw_gaps
+
+        if np.ndim(self.action):
+            raise InputError("a batch of decisions: take one of them to draw it")
+        who = DecidedBy(int(self.decided_by)).name.lower().replace("_", "-")
+        title = f"action {int(self.action)}, decided by {who}"
+        return draw_gaps(self.gap, self.error, self.tied, int(self.action), title)
 
 
 def mean_alone(decided: Any) -> np.ndarray:
