@@ -336,6 +336,7 @@ class Agent(Saved):
         """
         check_episodes(1, episodes=episodes)
         seed = self.seed + EVALUATION_SEEDS if seed is None else seed
+        at_least(0, seed=seed)
         env, act, totals = self._evaluation_env(), self._actor(), np.zeros(episodes)
         masks = Masks(env)
         for episode in range(episodes):
@@ -350,6 +351,7 @@ class Agent(Saved):
 
     def first_observation(self, seed: int) -> Any:
         """What an episode begins with, after a reset with this seed."""
+        at_least(0, seed=seed)
         known = self.env is None or self.env.spec is not None or self._eval_env is not None
         env = self._evaluation_env() if known or self.env_maker is not None else self.env
         assert env is not None

@@ -10,7 +10,7 @@ import tyro
 
 from surefoot.cli.modules import open_typed
 from surefoot.cli.options import parse
-from surefoot.errors import InputError, require
+from surefoot.errors import InputError, at_least, require
 
 ABOUT = (
     "Why an agent acts as it does on one observation: each action's return distribution, its "
@@ -54,6 +54,7 @@ def main(words: list[str]) -> int:
         )
     if options.obs is not None and options.state is not None:
         raise InputError("explain: name --obs or --state, not both")
+    at_least(0, seed=options.seed)
     require("explain's picture", "report", "matplotlib")
     explanation, title = _of_returns(options) if options.returns else _of_agent(options, words)
     from surefoot.plots import draw_decision, render

@@ -38,6 +38,7 @@ QUESTIONS = ("tie", "price", "trap")
 PRICE = 0.75
 """How much better the risky action is where it is, in deviations of what it puts at stake: less
 than a CVaR of a level up to 0.45 asks for a Gaussian risk (0.88 deviations and more)."""
+MOST_PAIRS = 1_000_000  # of states and actions
 TRAP = 1.5
 """How far the dominated action lies below, in the same unit."""
 
@@ -126,6 +127,7 @@ def _layered(
 ) -> TabularMDP:
     """A process of so many periods; state = level * periods + period."""
     positive("scale", scale)
+    _bounded(periods, levels, actions)
     table = {
         (level * periods + t, a): outcomes(t, level, a)
         for level in range(levels)
@@ -144,6 +146,15 @@ def _layered(
             if t + 1 < periods:
                 then[at], over[at] = level * periods + t + 1, False
     return TabularMDP(then, chance, mean, std, over, start=start * periods)
+
+
+def _bounded(periods: int, levels: int, actions: int) -> None:
+    """Refuse, before anything is made, what no table could learn."""
+    if periods * levels * actions > MOST_PAIRS:
+        raise InputError(
+            f"{periods * levels:,} states x {actions:,} actions: a task may have {MOST_PAIRS:,} "
+            "pairs of them"
+        )
 
 
 def _everywhere(mdp: TabularMDP, action: int) -> np.ndarray:
@@ -315,6 +326,7 @@ def maintenance(
         _chance("chances", number)
     lead, levels = _lead(question, price, trap=0.0), len(chances)
     at_least(2, conditions=levels)
+    _bounded(periods, levels, 2)
     repair = np.zeros((periods, levels))
     then = np.zeros(levels)  # what running on is worth, from the next period on
     for t in reversed(range(periods)):

@@ -15,6 +15,8 @@ import pytest
 from tiny import NETWORK, TABLE
 
 import surefoot as sf
+from surefoot.agents.adapters import act, equal_particles
+from surefoot.agents.explain import explain
 from surefoot.cli import main
 from surefoot.core import stats
 from surefoot.errors import Interrupted, markdown_text, visible
@@ -123,6 +125,30 @@ def test_a_small_file_that_unpacks_to_gigabytes(tmp_path, capsys, monkeypatch):
     assert not read
 
 
+@pytest.mark.parametrize(
+    ("task", "knobs"),
+    [
+        ("insurance", {"periods": 10**9}), ("two-suppliers", {"periods": 10**9}),
+        ("maintenance", {"periods": 10**9}), ("portfolio", {"weights": 10**9 + 1}),
+        ("many-equals", {"noisy": 10**8}), ("many-equals", {"noisy": 10**4, "length": 10**4}),
+    ],
+)  # fmt: skip
+def test_a_task_without_an_end_is_refused_before_it_is_made(task, knobs):
+    with pytest.raises(sf.InputError, match="a task may have 1,000,000 pairs of them"):
+        sf.mdp.finite_task(task, **knobs)
+
+
+def test_a_cell_that_holds_a_list_is_not_unpacked(tmp_path, capsys, monkeypatch):
+    polars = pytest.importorskip("polars")
+    path = tmp_path / "lists.parquet"
+    polars.DataFrame({"a": [np.zeros(1_000_000, np.int8)], "b": [[1]]}).write_parquet(path)
+    assert path.stat().st_size < 10_000
+    assert "column 'a' holds Array(Int8, " in one_line(capsys, ["compare", str(path)])
+    monkeypatch.setattr(tables, "MOST_TEXT", 5_000)
+    polars.DataFrame({"a": ["x" * 1_000] * 9}).write_parquet(path)
+    assert "more than 5,000 bytes of text are not read" in one_line(capsys, ["report", str(path)])
+
+
 # --- what is shown ---------------------------------------------------------------------------
 
 NASTY = "\x1b[31mred\u202e|[x](y)<b>*_`\ud800\r"
@@ -198,6 +224,7 @@ WRONG = {
     "none": np.zeros(0),
     "too wide": np.array([2**60 + 1, 2, 3]),
     "a scalar": np.float64(1.0),
+    "too large to be added up": np.array([1e308, 1e308, 1e308]),
 }
 CALLS = {
     "ssd over": lambda x: sf.ssd_dominates(x, GOOD),
@@ -239,7 +266,43 @@ def test_what_is_no_sample_is_refused_everywhere(kind):
             with pytest.raises(sf.InputError):
                 policy.decide(pair, 0)
         with pytest.raises(sf.InputError):
+            explain(pair, sf.SSD(0.0), 0)
+        for model in (lambda _: pair[None], lambda _: equal_particles(wrong, np.full(3, 1 / 3), 3)):
+            with pytest.raises(sf.InputError):
+                act(model, "ssd:0.1").predict(np.zeros((1, 4)))
+    if kind not in ("nan", "infinite", "none", "too wide", "a scalar", "too large to be added up"):
+        with pytest.raises(sf.InputError):
             stats.mean_interval(wrong)
+        with pytest.raises(sf.InputError):
+            process(reward_mean=wrong)
+
+
+def process(**arrays) -> sf.TabularMDP:
+    """Three outcomes of one action."""
+    usual = {"probability": [0.5, 0.25, 0.25], "reward_mean": GOOD} | arrays
+    return sf.TabularMDP(
+        next_state=np.zeros((1, 1, 3), int), terminal=np.ones((1, 1, 3)),
+        **{name: np.reshape(x, (1, 1, 3)) if isinstance(x, list) else x.reshape(1, 1, 3)
+           for name, x in usual.items()},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"n": np.ma.array([9, 9], mask=[0, 1])}, {"n": np.array(["9", "9"])},
+        {"n": np.array([np.nan, 9])}, {"mask": np.ma.array([True, True], mask=[1, 0])},
+        {"mask": np.array(["no", "no"])}, {"mask": np.array([0.5, 1.0])}, {"key": -1},
+        {"key": 2**70}, {"key": 1.5}, {"key": None}, {"key": "0"}, {"z": [[1, 2], [3]]},
+        {"z": None}, {"z": np.array([[1e308, 1e308], [0, 1]])},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_no_evidence_no_mask_and_no_key_is_refused(wrong):
+    usual = {"z": np.array([[1.0, 2.0], [0.0, 4.0]]), "key": 0, "mask": None, "n": [9, 9]}
+    assert process().num_states == 1
+    with pytest.raises(sf.InputError):
+        sf.SSD().decide(**{"n": np.array([9, 9])} | usual | wrong)
 
 
 # --- Ctrl-C ----------------------------------------------------------------------------------

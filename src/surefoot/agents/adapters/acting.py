@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.base import Agent
+from surefoot.core.array import refuse_masked
 from surefoot.envs.masks import checked_masks
 from surefoot.errors import InputError
 from surefoot.policies import SSD, Decision, Explore, Policy, policy_named, precision
@@ -193,7 +194,10 @@ class Actor:
         single = self._is_single(observation)
         made = self.adapter(_add_axis(observation) if single else observation)
         made, n = made if isinstance(made, tuple) else (made, None)
+        refuse_masked(made, "what the model returned")
         z = _numpy(made)
+        if z.dtype.kind not in "biuf":
+            raise InputError(f"the model returned {z.dtype}: real numbers are needed")
         if z.ndim not in (3, 4) or 0 in z.shape or (single and len(z) != 1):
             raise InputError(
                 f"the model returned particles of shape {z.shape}"
