@@ -139,6 +139,7 @@ def check_weights(xp: Any, weights: Array, z: Array, name: str) -> Array:
     weights = as_float(xp, weights, name)
     _check_where(xp, xp.isfinite(weights), weights, name, "is not finite")
     _check_where(xp, weights >= 0, weights, name, "is negative")
+    _check_where(xp, weights <= 1 + near, weights, name, "is more than one")
     if not is_traced(weights):
         summed = total(xp, weights)
         _check_where(xp, xp.abs(summed - 1) <= near, summed, f"the sum of {name}", "is not one")

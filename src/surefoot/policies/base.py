@@ -266,7 +266,10 @@ def _decide_compiled(
 
 def precision(z: Any) -> contextlib.AbstractContextManager[None]:
     """Where values from outside JAX keep their digits."""
-    wide = not isinstance(z, jax.Array) and np.asarray(z).dtype.itemsize == 8
+    try:
+        wide = not isinstance(z, jax.Array) and np.asarray(z).dtype.itemsize == 8
+    except ValueError:  # rows of unequal lengths: `as_particles` says so
+        wide = False
     return jax.enable_x64(True) if wide else contextlib.nullcontext()
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.base import Agent
-from surefoot.core.array import refuse_masked
+from surefoot.core.array import largest, refuse_masked
 from surefoot.envs.masks import checked_masks
 from surefoot.errors import InputError
 from surefoot.policies import SSD, Decision, Explore, Policy, policy_named, precision
@@ -207,6 +207,8 @@ class Actor:
         if not np.isfinite(z).all():
             bad = tuple(int(i) for i in np.argwhere(~np.isfinite(z))[0])
             raise InputError(f"the model returned a particle that is not finite, at {bad}")
+        if z.dtype.kind == "f" and np.abs(z).max() > largest(np, z.dtype, z.shape[-1]):
+            raise InputError("the model returned particles that are too large to be added up")
         return np.sort(z, axis=-1), n, single
 
     def _is_single(self, observation: Any) -> bool:
