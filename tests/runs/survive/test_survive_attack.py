@@ -138,6 +138,20 @@ def test_a_task_without_an_end_is_refused_before_it_is_made(task, knobs):
         sf.mdp.finite_task(task, **knobs)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "reproduce theory --trials 1e9", "reproduce risky-cliff --episodes 1e9",
+        "suite --seeds 1e9", "suite --episodes 1e9", "demo --trials 1e9",
+    ],
+)  # fmt: skip
+def test_an_experiment_without_an_end_is_refused_before_it_begins(words, tmp_path, capsys):
+    pytest.importorskip("polars")
+    told = one_line(capsys, [*words.split(), "--out", str(tmp_path / "out")])
+    assert "= 1,000,000,000: an experiment may have 1,000,000" in told
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_cell_that_holds_a_list_is_not_unpacked(tmp_path, capsys, monkeypatch):
     polars = pytest.importorskip("polars")
     path = tmp_path / "lists.parquet"

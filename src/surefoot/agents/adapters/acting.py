@@ -207,7 +207,8 @@ class Actor:
         if not np.isfinite(z).all():
             bad = tuple(int(i) for i in np.argwhere(~np.isfinite(z))[0])
             raise InputError(f"the model returned a particle that is not finite, at {bad}")
-        if z.dtype.kind == "f" and np.abs(z).max() > largest(np, z.dtype, z.shape[-1]):
+        wide = np.promote_types(z.dtype, np.float32)  # in which halves are calculated
+        if np.abs(z).max() > largest(np, wide, z.shape[-1]):
             raise InputError("the model returned particles that are too large to be added up")
         return np.sort(z, axis=-1), n, single
 
