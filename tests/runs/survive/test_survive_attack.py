@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
 import os
-import signal
-import threading
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,10 +14,10 @@ from surefoot.agents.adapters import act, equal_particles
 from surefoot.agents.explain import explain
 from surefoot.cli import main
 from surefoot.core import stats
-from surefoot.errors import Interrupted, markdown_text, visible
+from surefoot.errors import markdown_text, visible
 from surefoot.report import report
 from surefoot.runs import tables
-from surefoot.training.sweep import Sweep, run_sweep
+from surefoot.training.sweep import Sweep
 
 CLIFF = "surefoot/RiskyCliff-v0"
 
@@ -317,48 +312,3 @@ def test_what_is_no_evidence_no_mask_and_no_key_is_refused(wrong):
     assert process().num_states == 1
     with pytest.raises(sf.InputError):
         sf.SSD().decide(**{"n": np.array([9, 9])} | usual | wrong)
-
-
-# --- Ctrl-C ----------------------------------------------------------------------------------
-
-
-def interrupt_soon(seen: Path) -> None:
-    """Sends this process a Ctrl-C once the directory is there."""
-
-    def wait() -> None:
-        while not seen.exists():
-            time.sleep(0.02)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
-@pytest.fixture
-def listening():
-    """SIGINT is heard, though a job in the background of a shell ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("listening")
-def test_a_stopped_sweep_says_how_to_go_on(tmp_path):
-    base = {"env": CLIFF, "steps": 40, "memory": 4, "particles": 4, "horizon": 40}
-    sweep = Sweep(base, {"gamma": [0.9, 1.0]}, tuple(range(40)))
-    interrupt_soon(tmp_path / "out" / "sweep.toml")
-    with pytest.raises(Interrupted, match=r"what is finished is in .*out; go on with the same"):
-        run_sweep(sweep, tmp_path / "out", engine="serial", mode="silent")
-    assert not (tmp_path / "out" / "complete.json").exists()
-
-
-def test_a_stopped_experiment_says_how_to_go_on(tmp_path, capsys, monkeypatch):
-    from surefoot.paper import experiment_named
-
-    def stop(config, tables) -> None:
-        raise KeyboardInterrupt
-
-    experiment = experiment_named("figures")
-    monkeypatch.setitem(vars(experiment), "measure", stop)
-    told = one_line(capsys, ["reproduce", "figures", "--out", str(tmp_path / "out")], 130)
-    assert told.endswith(f"what is finished is in {tmp_path / 'out'}; go on with the same command")
-    assert json.loads((tmp_path / "out" / "config.json").read_text())["kind"] == "figures"
