@@ -80,8 +80,9 @@ def draw_gaps(
         ax.errorbar(-below[a], a, xerr=half, fmt="o", capsize=3, **look)
     names = [f"{a} (taken)" if a == action else str(a) for a in range(len(below))]
     ax.set_yticks(range(len(below)), names)
+    ax.margins(y=0.2)
     ax.invert_yaxis()
-    label(ax, title, "mean, from the best one (full: worth the same)", "action")
+    label(ax, title, "mean less the best one, one standard error (full: worth the same)", "action")
     return figure
 
 
