@@ -56,10 +56,10 @@ PICTURE = (
 PROMISE = """Nothing was set, on tasks whose answer is known. **Left, both are worth the same**: the
 default agent takes the sure action, tables in {cliff} at every size of
 noise, networks on {tie}. A greedy agent with the same estimates does so at {greedy:.0f} % of the
-choices. **Right, the noisy action is worth more**: the default agent takes it, on {better}. By CVaR
-0.25 it is left at {cvar:.0f} % of the choices: that agent pays for safety. Rewards times 1000 and
-times 0.001 are among them. Of {of} conditions set beforehand
-{held} hold ([verdicts](results/surest/claims.md), `surefoot reproduce surest`)."""
+choices. **Right, the noisy action is worth more**: the default agent takes it, on {better}. CVaR
+0.25 leaves it at {cvar:.0f} % of the choices: that agent pays for safety. The steps were also
+played with rewards times 1000 and times 0.001. Of {of} conditions set beforehand, {held} hold
+([verdicts](results/surest/claims.md), `surefoot reproduce surest`)."""
 
 SUITE = """Where greedy gambles and CVaR pays: on {of} questions whose answer is known ([the
 suite](docs/suite.md): insurance, suppliers, maintenance, ...), deciding on the same data, the

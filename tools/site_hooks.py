@@ -56,5 +56,7 @@ def _marked(found: re.Match[str]) -> str:
     if found["code"]:
         return found[0]
     display = "block" if found["block"] else "inline"
-    FORMULAS.append(str(convert(found["block"] or found["line"], display=display)))
+    formula = str(convert(found["block"] or found["line"], display=display))
+    # Signs of order are operators, with room about them, and no names of variables.
+    FORMULAS.append(re.sub(r"<mi>(&#x02A[0-9A-F]{2};)</mi>", r"<mo>\1</mo>", formula))
     return f"formula-{len(FORMULAS) - 1}-here"

@@ -67,6 +67,22 @@ def test_a_decision_and_a_batch_of_them():
     ]  # fmt: skip
 
 
+def test_a_decision_draws_its_gaps():
+    z, n = np.array([SURE, RISKY, [0.0, 0.0]]), np.array([50, 50, 50])
+    axes = sf.SSD().decide(z, 0, n=n).figure().axes[0]
+    assert axes.get_title() == "action 0, decided by dominance"
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["0 (taken)", "1", "2"]
+    places = [float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "o"]
+    assert places == [0.0, 0.0, -5.0]  # the means are 5, 5 and 0
+    full = [
+        line.get_markerfacecolor() != "white" for line in axes.lines if line.get_marker() == "o"
+    ]
+    assert full == [True, True, False]  # worth the same, the third is not
+    batch = jax.vmap(lambda z: sf.Greedy().decide(z, jax.random.key(0)))(np.stack([z, z]))
+    with pytest.raises(sf.InputError, match="a batch of decisions"):
+        batch.figure()
+
+
 def test_a_whole_number_serves_as_a_key():
     z, n = np.array([SURE, RISKY]), np.array([50, 50])
     for policy in (sf.SSD(), sf.SSD(0.1), sf.Greedy(), sf.CVaR(0.25)):

@@ -101,6 +101,8 @@ def test_returns_of_unequal_lengths(tmp_path, capsys):
         (["{run}", "--state", "1", "--obs", "1"], "--obs or --state, not both"),
         (["{run}", "--state", "48"], "states are 0..47"),
         (["{run}", "--obs", "1.5"], "whole numbers"),
+        (["{run}", "--obs", "inf"], "whole numbers"),
+        (["{run}", "--obs", "nan"], "whole numbers"),
         (["{run}", "--obs", "up"], "numbers with commas"),
         (["{run}", "--obs", ","], "obs is empty"),
         (["{run}", "--policy", "sdd"], "unknown policy 'sdd'"),

@@ -60,6 +60,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("bad.toml").write_text("x = = 1")
     Path("name.toml").write_text("stepz = 3\n")
     Path("kind.toml").write_text('steps = "many"\n')
+    Path("deep.toml").write_text("x = " + 5000 * "[")
     Path("list.toml").write_text('hidden = [64, "x"]\n')
     Path("choice.toml").write_text('existing = "maybe"\n')
     Path("junk.safetensors").write_text("junk")
@@ -107,6 +108,15 @@ MISTAKES = [
     (f"{CARTPOLE} --out full", "full is not empty and holds no run"),
     (f"{CARTPOLE} --watch 0,0", "(0, 0) does not fit Box"),
     (f"{CARTPOLE} --watch what", "'what' is neither start nor numbers"),
+    (f"{CARTPOLE} --watch 1e999,0,0,0", "(inf, 0, 0, 0) does not fit Box"),
+    ("train surefoot/RiskyCliff-v0 --watch -1", "-1 does not fit Discrete(48)"),
+    ("train surefoot/RiskyCliff-v0 --watch 2.5", "2.5 does not fit Discrete(48)"),
+    ("train surefoot/RiskyCliff-v0 --watch 1e30", "1e+30 does not fit Discrete(48)"),
+    (f"{CARTPOLE} --config /dev/zero", "/dev/zero: is larger than 16 MB"),
+    (f"{CARTPOLE} --config deep.toml", "deep.toml: is nested too deeply"),
+    (f"{CARTPOLE} --temperatures nan", "temperatures = nan: it must lie in (0, inf)"),
+    (f"{CARTPOLE} --batch-size 1e12", "batch_size = 1000000000000: a batch would take"),
+    (f"{CARTPOLE} --behaviour wang:nan", "eta = nan: it must be finite"),
     (f"{CARTPOLE} --env-option nonsense", "write it as name=value"),
     (f"{CARTPOLE} --env-option wind=3", "unexpected keyword argument 'wind'"),
     (f"{CARTPOLE} --checkpoint-every 0", "checkpoint_every = 0"),
@@ -118,6 +128,8 @@ MISTAKES = [
     ("evaluate folder", "folder: holds neither agent.safetensors nor checkpoints"),
     ("evaluate junk.safetensors --policy sdd", "Did you mean 'ssd'?"),
     ("evaluate junk.safetensors --seed -2", "seed = -2"),
+    ("evaluate junk.safetensors --seed 99999999999999999999", "seed is about 2^67"),
+    ("explain junk.safetensors --seed -1", "seed = -1: it must be a whole number, at least 0"),
     ("compare", "name a CSV or Parquet file"),
     ("compare nowhere.csv", "nowhere.csv: there is no such file"),
     ("compare folder", "folder: cannot be read: Is a directory"),

@@ -90,6 +90,8 @@ def test_formulas_are_drawn_by_the_browser_itself(site):
     page = (site / "theory.html").read_text()
     assert page.count("<math") > 100
     assert 'display="block"' in page
+    assert page.count("<mo>&#x02AB0;</mo>") > 20  # "dominates", with room on both sides
+    assert "<mi>&#x02AB0;</mi>" not in page
     assert not re.search(r"formula-\d+-here|<p>\s*<math[^>]*inline.*?</math>\s*</p>", page)
     text = re.sub(r"<(code|pre|math)\b.*?</\1>", "", page, flags=re.DOTALL)
     assert not re.search(r"\$[^$<]+\$|\\gamma", text)

@@ -53,6 +53,17 @@ def test_a_write_that_fails_keeps_the_old_file(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_only_a_file_gives_way_to_a_file(tmp_path):
+    """`--out /dev/null` of somebody who may do everything must not replace the device."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="pipe: is not a file, and is not replaced by one"):
+        atomic_write(pipe, b"x")
+    assert pipe.is_fifo()
+    with pytest.raises(RunError, match=r"cannot write \.: it is a directory"):
+        atomic_write(".", b"x")
+
+
 def test_a_directory_in_the_way_is_a_clear_error(tmp_path):
     (tmp_path / "taken").mkdir()
     with pytest.raises(RunError, match=r"cannot write .*taken"):

@@ -247,3 +247,13 @@ def test_environments_have_their_time_limit():
     assert environment("two-roads", "trap").unwrapped.pure.question == "trap"
     assert chooser(careful, 2)(np.arange(3)).tolist() == [0, 0, 0]
     assert Score(1.0, 0.0, 0.0).solved("price")
+
+
+def test_scores_are_shown_by_notebooks_and_drawn():
+    made = sf.suite.run(lambda obs: np.zeros(len(obs), int), tasks=("insurance",))
+    assert made._repr_html_().count("<tr>") == 4
+    assert "<th>insurance</th><td>price</td><td>no</td>" in made._repr_html_()
+    assert "<td>tie</td><td>yes</td><td>1.00</td>" in made._repr_html_()
+    shown = [text.get_text() for text in made.figure().axes[0].texts]
+    assert shown[::2] == ["✓", "✗", "✓"]
+    assert str(made).splitlines()[-2].startswith("right: share of right decisions; given up")

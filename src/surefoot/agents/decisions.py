@@ -19,7 +19,7 @@ from surefoot.agents.saving import Saved
 from surefoot.core.evidence import Known
 from surefoot.envs.making import separate_env
 from surefoot.envs.masks import Masks, checked_masks
-from surefoot.errors import InputError, check_episodes
+from surefoot.errors import InputError, at_least, check_episodes
 from surefoot.policies import Decision, Policy, policy_named
 
 EVALUATION_SEEDS = 10_000  # apart from those of training
@@ -115,6 +115,7 @@ class Deciding(Saved):
         """
         check_episodes(1, episodes=episodes)
         seed = self.seed + EVALUATION_SEEDS if seed is None else seed
+        at_least(0, seed=seed)
         env, act, totals = self._evaluation_env(), self._actor(), np.zeros(episodes)
         masks = Masks(env)
         for episode in range(episodes):
@@ -129,6 +130,7 @@ class Deciding(Saved):
 
     def first_observation(self, seed: int) -> Any:
         """What an episode begins with, after a reset with this seed."""
+        at_least(0, seed=seed)
         known = self.env is None or self.env.spec is not None or self._eval_env is not None
         env = self._evaluation_env() if known or self.env_maker is not None else self.env
         assert env is not None

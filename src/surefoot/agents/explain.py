@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from gymnasium.spaces import Discrete
 
-from surefoot.core.array import as_float, namespace
+from surefoot.core.array import as_float, namespace, refuse_masked
 from surefoot.core.markup import html_lines, html_table
 from surefoot.core.particles import cumulative_quantile, cvar, mean, std
 from surefoot.envs.discrete import space_size
@@ -258,6 +258,7 @@ def explain_all(
 
 def _particles(z: Any) -> np.ndarray:
     """As NumPy floats in their own precision, so that the words are about what was decided."""
+    refuse_masked(z, "z")
     return np.asarray(as_float(namespace(z=np.asarray(z)), np.asarray(z)))
 
 

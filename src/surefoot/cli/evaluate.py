@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from surefoot.cli.compare import can_draw
 from surefoot.cli.modules import AgentOptions, open_typed
 from surefoot.cli.options import parse
-from surefoot.errors import InputError
+from surefoot.errors import InputError, at_least
 
 if TYPE_CHECKING:
     from surefoot.comparison import Comparison
@@ -41,8 +41,7 @@ def main(words: list[str]) -> int:
     options = parse(EvaluateOptions, words, "surefoot evaluate", TEXT)
     if options.agent is None:
         raise InputError("evaluate: name an agent or a run directory (surefoot evaluate --help)")
-    if options.seed < 0:
-        raise InputError(f"seed = {options.seed}: it must not be negative")
+    at_least(0, seed=options.seed)
     from surefoot.comparison import check_directory, compare
     from surefoot.policies import policy_named
     from surefoot.runs.files import portable_path

@@ -8,7 +8,7 @@ from typing import Any
 
 from surefoot.cli.modules import AgentOptions, open_typed
 from surefoot.cli.options import parse
-from surefoot.errors import InputError, require
+from surefoot.errors import InputError, at_least, require
 
 ABOUT = (
     "Why an agent acts as it does on one observation: each action's return distribution, its "
@@ -43,6 +43,7 @@ def main(words: list[str]) -> int:
         )
     if options.obs is not None and options.state is not None:
         raise InputError("explain: name --obs or --state, not both")
+    at_least(0, seed=options.seed)
     require("explain's picture", "report", "matplotlib")
     explanation, title = _of_returns(options) if options.returns else _of_agent(options, words)
     from surefoot.plots import draw_decision, render
@@ -58,9 +59,11 @@ def main(words: list[str]) -> int:
 
 def default_place(source: Any, name: str = "explanation.png") -> Path:
     """In the run that the agent belongs to; beside a file that belongs to none."""
+    from surefoot.runs.files import inside
+
     for place in (source, *source.parents[:2]):
         if (place / "config.json").is_file() or (place == source and place.is_dir()):
-            return place / "figures" / name
+            return inside(place, f"figures/{name}")
     return source.with_name(f"{source.stem}.{name}")
 
 
@@ -124,7 +127,7 @@ def _read(text: str, agent: Any) -> Any:
         raise InputError("obs is empty: write numbers with commas between them")
     if isinstance(agent.observation_space, Box):
         return np.asarray(values, np.float32)
-    if any(value != int(value) for value in values):
+    if not all(value.is_integer() for value in values):  # infinity is none either
         raise InputError(f"obs = {text!r}: a state is made of whole numbers")
     numbers = tuple(int(value) for value in values)
     return numbers[0] if len(numbers) == 1 else numbers

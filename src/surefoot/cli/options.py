@@ -23,6 +23,7 @@ from surefoot.errors import InputError, unknown
 from surefoot.runs.files import toml_text
 
 Chosen = TypeVar("Chosen")
+LARGEST = 2**24  # bytes of a file of settings
 TRUE, FALSE = ("true", "True", "1"), ("false", "False", "0")
 
 
@@ -63,9 +64,15 @@ def parse(
 
 def read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        with open(path, "rb") as file:  # also a pipe; but nothing without an end
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise InputError(f"{path}: is larger than {LARGEST // 2**20} MB")
+        return tomllib.loads(data.decode())
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except RecursionError:
+        raise InputError(f"{path}: is nested too deeply to be a file of settings") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a TOML file ({error})") from None
 

@@ -252,7 +252,7 @@ def _env_option(text: str) -> tuple[str, Any]:
         raise InputError(f"env-option {text!r}: write it as name=value")
     try:
         return name, tomllib.loads(f"x = {value}")["x"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return name, value
 
 

@@ -114,8 +114,17 @@ def check_particles(xp: Any, z: Array, name: str, min_ndim: int = 1) -> Array:
     if z.shape[-1] == 0:
         raise InputError(f"{name} has shape {tuple(z.shape)}: the particle axis (last) is empty")
     z = as_float(xp, z, name)
-    _check_where(xp, xp.isfinite(z), z, name, "is not finite")
+    small = xp.abs(z) <= largest(xp, z.dtype, z.shape[-1])  # NaN is not
+    if not is_traced(z) and not bool(xp.all(small)):
+        _check_where(xp, xp.isfinite(z), z, name, "is not finite")
+        _check_where(xp, small, z, name, "is too large to be added up")
     return z
+
+
+@functools.cache
+def largest(xp: Any, dtype: Any, count: int) -> float:
+    """So many values up to this can be added up, and their sums compared, without overflow."""
+    return float(xp.finfo(dtype).max) / (4 * count)
 
 
 def check_weights(xp: Any, weights: Array, z: Array, name: str) -> Array:
@@ -130,6 +139,7 @@ def check_weights(xp: Any, weights: Array, z: Array, name: str) -> Array:
     weights = as_float(xp, weights, name)
     _check_where(xp, xp.isfinite(weights), weights, name, "is not finite")
     _check_where(xp, weights >= 0, weights, name, "is negative")
+    _check_where(xp, weights <= 1 + near, weights, name, "is more than one")
     if not is_traced(weights):
         summed = total(xp, weights)
         _check_where(xp, xp.abs(summed - 1) <= near, summed, f"the sum of {name}", "is not one")

@@ -123,5 +123,5 @@ def check_counts(n: Array | Known, actions: int) -> None:
         raise InputError(
             f"n has shape {tuple(n.shape)}: it takes one count for each of {actions} actions"
         )
-    if not array.is_traced(n) and bool((np.asarray(n) < 0).any()):
+    if not array.is_traced(n) and not bool((np.asarray(n) >= 0).all()):  # nor NaN
         raise InputError(f"n = {np.asarray(n).tolist()}: counts must not be negative")

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from surefoot.core.array import refuse_masked
 from surefoot.errors import InputError
 
 Array = Any  # NumPy arrays when built, JAX arrays after `to_jax`, tracers inside jit
@@ -200,7 +201,11 @@ def _where(index: np.ndarray) -> str:
 
 
 def _floating(name: str, x: Array, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    x = np.zeros(shape, dtype) if x is None else np.asarray(x).astype(dtype)
+    refuse_masked(x, name)
+    x = np.zeros(shape, dtype) if x is None else np.asarray(x)
+    if x.dtype.kind not in "biuf":
+        raise InputError(f"{name} holds {x.dtype}: real numbers are needed")
+    x = x.astype(dtype)
     _same_shape(name, x, shape)
     if (bad := np.argwhere(~np.isfinite(x))).size:
         raise InputError(f"{name}[{_where(bad[0])}] is {x[tuple(bad[0])]}: it must be finite")

@@ -24,6 +24,7 @@ from surefoot.envs.finite import TabularMDP
 from surefoot.envs.risk import PRICE, QUESTIONS, TRAP, RiskTask, positive
 from surefoot.errors import InputError, at_least, unknown
 
+MOST_PAIRS = 1_000_000  # of states and actions
 LayerOutcome = tuple[float, float, int] | tuple[float, float, int, float]
 """Probability, reward, next level, and the deviation of the reward if it is Gaussian."""
 
@@ -38,6 +39,7 @@ def _layered(
 ) -> TabularMDP:
     """A process of so many periods; state = level * periods + period."""
     positive("scale", scale)
+    _bounded(periods, levels, actions)
     table = {
         (level * periods + t, a): outcomes(t, level, a)
         for level in range(levels)
@@ -56,6 +58,15 @@ def _layered(
             if t + 1 < periods:
                 then[at], over[at] = level * periods + t + 1, False
     return TabularMDP(then, chance, mean, std, over, start=start * periods)
+
+
+def _bounded(periods: int, levels: int, actions: int) -> None:
+    """Refuse, before anything is made, what no table could learn."""
+    if periods * levels * actions > MOST_PAIRS:
+        raise InputError(
+            f"{periods * levels:,} states x {actions:,} actions: a task may have {MOST_PAIRS:,} "
+            "pairs of them"
+        )
 
 
 def _everywhere(mdp: TabularMDP, action: int) -> np.ndarray:
@@ -227,6 +238,7 @@ def maintenance(
         _chance("chances", number)
     lead, levels = _lead(question, price, trap=0.0), len(chances)
     at_least(2, conditions=levels)
+    _bounded(periods, levels, 2)
     repair = np.zeros((periods, levels))
     then = np.zeros(levels)  # what running on is worth, from the next period on
     for t in reversed(range(periods)):

@@ -21,6 +21,7 @@ from surefoot.training.engines import run_jobs
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MOST = 1_000_000  # trials, seeds or episodes of an experiment
 ELSEWHERE = ("engine", "address", "workers")
 """Settings of where a run is computed, which is no part of what is computed."""
 
@@ -92,6 +93,7 @@ class Experiment(Generic[Config, Results]):
         """Run into the directory `out`, keeping what is there already; returns the claims."""
         require("an experiment", "report", "matplotlib", "polars")
         settings = plain(config, where="config")
+        _check_counts(settings)
         stored = {name: value for name, value in settings.items() if name not in ELSEWHERE}
         run = RunDir.create(
             out, stored, kind=self.kind, seeds=self.seeds(config), existing=existing
@@ -161,6 +163,14 @@ def measure_cells(
                 raise RunError(f"{own}: {made.fault}; what was computed is in {where}")
             task.note(own)
             task.advance()
+
+
+def _check_counts(settings: Mapping[str, Any]) -> None:
+    """Refuse, before anything is made, what no machine would come to the end of."""
+    for name, value in settings.items():
+        counted = name.rpartition("_")[2] in ("trials", "seeds", "episodes", "rollouts")
+        if counted and isinstance(value, int) and value > MOST:
+            raise InputError(f"{name} = {value:,}: an experiment may have {MOST:,}")
 
 
 def _tuples(value: Any) -> Any:

@@ -17,6 +17,7 @@
 | a comparison   | `draw_comparison(returns, dominant, ...)`          | columns of returns       |
 |                | `draw_bands(bands, words)`                         | a band for each pair     |
 | a decision     | `draw_decision(explanation, title)`                | an `Explanation`         |
+|                | `draw_gaps(gap, error, tied, action, title)`       | a `Decision`             |
 
 The figures of an experiment of the paper are drawn beside it: each module of `surefoot.paper` has
 `figures(results) -> {name: Figure}`, and `surefoot.paper.caption(kind, name)` is the sentence under
@@ -28,7 +29,7 @@ Nothing here reads or writes files, and nothing above `core` is imported.
 """
 
 from surefoot.plots.comparison import draw_bands, draw_comparison
-from surefoot.plots.decision import draw_decision
+from surefoot.plots.decision import draw_decision, draw_gaps
 from surefoot.plots.figures import (
     label,
     legend,
@@ -63,6 +64,7 @@ __all__ = [
     "draw_bands",
     "draw_comparison",
     "draw_decision",
+    "draw_gaps",
     "draw_learning",
     "draw_sweep_cells",
     "draw_sweep_curves",

@@ -9,10 +9,11 @@ import numpy as np
 
 from surefoot.plots.figures import label, legend_below, new_figure
 from surefoot.plots.marks import curve, dispersion, plain_text
-from surefoot.plots.styles import styles
+from surefoot.plots.styles import BLUE, GREY, styles
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
     from surefoot.agents.explain import Explanation
 
@@ -62,6 +63,26 @@ def draw_decision(explanation: Explanation, title: str = "") -> Figure:
     axes[0, 0].set_xlim(*frame)
     axes[0, 2].set_xlim(*frame)
     legend_below(figure, axes[0, 0])
+    return figure
+
+
+def draw_gaps(
+    gap: ArrayLike, error: ArrayLike, tied: ArrayLike, action: int, title: str = ""
+) -> Figure:
+    """How far each action's mean lies below the best, with one standard error where it is known;
+    full where it is worth the same, open where it is worth less."""
+    below, known = np.asarray(gap, float), np.asarray(error, float)
+    figure, ax = new_figure(size=(6.0, 1.6 + 0.35 * len(below)))
+    for a, same in enumerate(np.asarray(tied, bool)):
+        look: dict[str, Any] = {"color": BLUE if a == action else GREY}
+        look |= {"markerfacecolor": look["color"] if same else "white"}
+        half = known[a] if np.isfinite(known[a]) else None
+        ax.errorbar(-below[a], a, xerr=half, fmt="o", capsize=3, **look)
+    names = [f"{a} (taken)" if a == action else str(a) for a in range(len(below))]
+    ax.set_yticks(range(len(below)), names)
+    ax.margins(y=0.2)
+    ax.invert_yaxis()
+    label(ax, title, "mean less the best one, one standard error (full: worth the same)", "action")
     return figure
 
 

@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,10 @@ from surefoot.core.evidence import (
 from surefoot.core.markup import html_lines, html_table
 from surefoot.core.shortfall import FEW, standings, violations
 from surefoot.core.sorting import network_sort
-from surefoot.errors import InputError
+from surefoot.errors import InputError, at_least
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class DecidedBy(IntEnum):
@@ -83,6 +86,17 @@ class Decision(NamedTuple):
         header = ("action", "below the best mean", "standard error", "worth the same")
         said = html_lines([f"action {int(self.action)}, decided by {names[int(who)]}"])
         return f"<div>{said}{html_table(header, rows, strong=int(self.action))}</div>"
+
+    def figure(self) -> Figure:
+        """A matplotlib figure of one decision: how far each mean lies below the best, and how well
+        that is known."""
+        from surefoot.plots import draw_gaps
+
+        if np.ndim(self.action):
+            raise InputError("a batch of decisions: take one of them to draw it")
+        who = DecidedBy(int(self.decided_by)).name.lower().replace("_", "-")
+        title = f"action {int(self.action)}, decided by {who}"
+        return draw_gaps(self.gap, self.error, self.tied, int(self.action), title)
 
 
 class View(NamedTuple):
@@ -144,7 +158,10 @@ class Policy(ABC):
         float64 whether or not JAX's x64 is on, half precision is calculated in float32.
         """
         if isinstance(key, int | np.integer):
+            at_least(0, key=int(key))
             key = jax.random.key(int(key))
+        elif not hasattr(key, "dtype") or jnp.issubdtype(key.dtype, jnp.inexact):
+            raise InputError(f"key = {key!r}: pass a whole number, or a key of JAX")
         if any(array.is_traced(x) for x in jax.tree.leaves((z, key, mask, n))):
             z = as_particles(z)
             n = self._as_counts(n, z)
@@ -168,7 +185,12 @@ class Policy(ABC):
             return None
         if z.ndim == 3:
             raise InputError("n and an ensemble z[E, A, N]: pass one kind of evidence, not both")
-        n = jax.tree.map(jnp.asarray, n) if isinstance(n, Known) else jnp.asarray(n)
+        try:
+            for part in n if isinstance(n, Known) else (n,):
+                array.refuse_masked(part, "n")
+            n = jax.tree.map(jnp.asarray, n) if isinstance(n, Known) else jnp.asarray(n)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"n: numbers are needed: {error}") from None
         check_counts(n, len(z))
         return n
 
@@ -237,7 +259,10 @@ def decide_rows(policy: Policy, z: Any, keys: Any, masks: Any = None, n: Any = N
 
 def precision(z: Any) -> contextlib.AbstractContextManager[None]:
     """Where values from outside JAX keep their digits."""
-    wide = not isinstance(z, jax.Array) and np.asarray(z).dtype.itemsize == 8
+    try:
+        wide = not isinstance(z, jax.Array) and np.asarray(z).dtype.itemsize == 8
+    except ValueError:  # rows of unequal lengths: `as_particles` says so
+        wide = False
     return jax.enable_x64(True) if wide else contextlib.nullcontext()
 
 
@@ -245,7 +270,7 @@ def as_particles(z: Any) -> jax.Array:
     array.refuse_masked(z, "z")
     try:
         z = jnp.asarray(z)
-    except TypeError as error:  # text, objects, dates
+    except (TypeError, ValueError) as error:  # text, objects, dates, rows of unequal lengths
         raise InputError(f"z: real numbers are needed: {error}") from None
     if z.ndim not in (2, 3) or 0 in z.shape:
         raise InputError(
@@ -258,6 +283,9 @@ def as_particles(z: Any) -> jax.Array:
 def as_mask(mask: Any, z: Any) -> jax.Array | None:
     if mask is None:
         return None
+    array.refuse_masked(mask, "mask")
+    if not isinstance(mask, jax.Array) and np.asarray(mask).dtype.kind not in "biu":
+        raise InputError(f"mask holds {np.asarray(mask).dtype}: true or false is needed")
     mask, actions = jnp.asarray(mask, bool), z.shape[-2]
     if mask.shape != (actions,):
         raise InputError(f"mask has shape {mask.shape}, there are {actions} actions")
@@ -269,7 +297,10 @@ def check_choice(z: jax.Array, mask: jax.Array | None) -> None:
     feasible = np.ones(z.shape[-2], bool) if mask is None else np.asarray(mask)
     if not feasible.any():
         raise InputError("mask leaves no feasible action")
-    finite = np.isfinite(np.asarray(z)).all(axis=-1)
+    values = np.asarray(z)
+    finite = np.isfinite(values).all(axis=-1)
+    if (np.abs(values[np.isfinite(values)]) > array.largest(np, values.dtype, z.shape[-1])).any():
+        raise InputError("z is too large to be added up: scale the returns")
     if not (finite if finite.ndim == 1 else finite.all(axis=0))[feasible].any():
         raise InputError("z is not finite for any feasible action: there is nothing to choose from")
 

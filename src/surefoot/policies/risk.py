@@ -88,6 +88,11 @@ class Wang(Distortion):
 
     eta: float = -0.75
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not math.isfinite(self.eta):
+            raise InputError(f"eta = {self.eta}: it must be finite")
+
     def share(self, tau: np.ndarray) -> np.ndarray:
         normal = NormalDist()
         inner = [normal.cdf(normal.inv_cdf(t) - self.eta) for t in tau[1:-1]]

@@ -37,13 +37,24 @@ def atomic_write(path: str | os.PathLike[str], data: Buffer | Sequence[Buffer]) 
     The bytes go to a temporary file beside the target, are flushed and synced, and take the
     target's name in one rename; the directory is synced so that the rename survives too.
     Missing parent directories are made. Anything that prevents it raises `RunError` and
-    leaves the old file as it was.
+    leaves the old file as it was. A device or a pipe is no file, and is not replaced by one.
     """
     path = Path(path)
+    _check_place(path)
     with _temporary(path, data) as temporary:
         os.replace(temporary, path)
         _sync_directory(path.parent)
     return path
+
+
+def _check_place(path: Path) -> None:
+    """Nothing but a file, or a link to one, gives way to a file."""
+    if not path.name:
+        raise RunError(f"cannot write {path}: it is a directory")
+    with contextlib.suppress(OSError):  # nothing there, or nothing that can be looked at
+        kind = stat.S_IFMT(os.lstat(path).st_mode)
+        if kind not in (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR):
+            raise InputError(f"{path}: is not a file, and is not replaced by one")
 
 
 def write_once(path: Path, data: bytes) -> bool:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import polars
 
 MOST_CELLS = 10**8  # of a Parquet file
+MOST_TEXT = 10**9  # bytes of all its text: a column of one repeated word takes hardly any room
 
 
 class End(NamedTuple):
@@ -226,12 +227,19 @@ def read_parquet(data: bytes, source: object) -> polars.DataFrame:
     pl = _polars()
     try:
         lazy = pl.scan_parquet(io.BytesIO(data))
-        rows, columns = lazy.select(pl.len()).collect().item(), len(lazy.collect_schema())
+        schema = lazy.collect_schema()
+        rows, columns = lazy.select(pl.len()).collect().item(), len(schema)
         if rows * columns > MOST_CELLS:
             raise InputError(
                 f"{source}: has {rows:,} rows of {columns:,} columns: more than "
                 f"{MOST_CELLS:,} cells are not read"
             )
+        for name, dtype in schema.items():  # one cell of these can hold any number of values
+            if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
+                raise InputError(f"{source}: column {name!r} holds {dtype}, not numbers or text")
+        texts = pl.col(pl.String).str.len_bytes().sum()
+        if sum(lazy.select(texts).collect().row(0)) > MOST_TEXT:
+            raise InputError(f"{source}: more than {MOST_TEXT:,} bytes of text are not read")
         return pl.read_parquet(io.BytesIO(data), n_rows=rows)
     except InputError:
         raise

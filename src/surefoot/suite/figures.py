@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from surefoot.suite import TABLES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Cell = tuple[str, str, bool | None]
 GOOD, BAD, NONE = "#cfe8cf", "#f3c9c0", "#eeeeee"
 
 
@@ -27,11 +29,20 @@ def _table(results: Any, title: str, ways: tuple[str, ...]) -> Figure:
     cells = {(row.player, row.title): row for row in rows}
     if scaled:  # of the other scales: one column that says how many tasks are answered
         tasks.append("other scales")
+    shown = {(p, task): _cell(cells, scaled, p, task) for p in players for task in tasks}
+    return draw_answers(players, tasks, shown, TITLES[way])
+
+
+def draw_answers(
+    players: Sequence[str], tasks: Sequence[str], cells: Mapping[tuple[str, str], Cell], title: str
+) -> Figure:
+    """One row for each player, one column for each task: a sign, a number, and whether it is
+    right (None: there is no right one)."""
     figure, axes = new_figure(size=(3.2 + 0.62 * len(tasks), 1.9 + 0.34 * len(players)))
     colors = np.zeros((len(players), len(tasks)))
     for y, player in enumerate(players):
         for x, task in enumerate(tasks):
-            sign, number, good = _cell(cells, scaled, player, task)
+            sign, number, good = cells[player, task]
             colors[y, x] = {None: 0, True: 1, False: 2}[good]
             axes.text(x, y - 0.14, sign, ha="center", va="center", fontsize=9, weight="bold")
             axes.text(x, y + 0.24, number, ha="center", va="center", fontsize=5.5)
@@ -49,19 +60,17 @@ def _table(results: Any, title: str, ways: tuple[str, ...]) -> Figure:
     return figure
 
 
-def _cell(
-    cells: dict[Any, Any], scaled: list[Any], player: str, task: str
-) -> tuple[str, str, bool | None]:
+def _cell(cells: dict[Any, Any], scaled: list[Any], player: str, task: str) -> Cell:
     if task == "other scales":
         mine = [row for row in scaled if row.player == player]
         done = sum(bool(row.solved) for row in mine)
-        return ("", "", None) if not mine else _sign(done == len(mine), f"{done}/{len(mine)}")
+        return ("", "", None) if not mine else answer(done == len(mine), f"{done}/{len(mine)}")
     row = cells.get((player, task))
     if row is None or row.solved is None:
         return "-", "" if row is None or row.given_up is None else "no right one", None
     shown = row.given_up.mean if row.question == "price" else row.right.mean
-    return _sign(row.solved, f"{abs(shown) if abs(shown) < 0.005 else shown:.2f}")
+    return answer(row.solved, f"{abs(shown) if abs(shown) < 0.005 else shown:.2f}")
 
 
-def _sign(good: bool, number: str) -> tuple[str, str, bool]:
+def answer(good: bool, number: str) -> Cell:
     return "✓" if good else "✗", number, good

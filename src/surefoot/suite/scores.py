@@ -42,6 +42,10 @@ class Score(NamedTuple):
     def solved(self, question: str) -> bool:
         return solved(question, self.right, self.given_up)
 
+    def answered(self, question: str) -> bool | None:
+        """The same; None where no action is the right one."""
+        return None if math.isnan(self.right) else self.solved(question)
+
 
 def solved(question: str, right: float, given_up: float) -> bool:
     """Whether the question is answered: by what is given up where safety has a price, else by the

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
 
+from surefoot.core.markup import html_table
 from surefoot.envs import FINITE_TASKS, QUESTIONS, RiskTask, TabularEnv, finite_task
 from surefoot.envs.noisy import NETWORK_TASKS, NoisyEnv, PureGymEnv
 from surefoot.errors import InputError, check_episodes, unknown
@@ -16,7 +17,14 @@ from surefoot.runs.progress import progress
 from surefoot.suite.players import chooser
 from surefoot.suite.scores import HORIZON, Score, play, score, score_episodes
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 TASKS = (*FINITE_TASKS, *NETWORK_TASKS)
+LEGEND = (
+    "right: share of right decisions; given up: of the best mean, in deviations; "
+    "spread: of the return, 0 as the sure policy's, 1 as the risky one's."
+)
 
 
 @dataclass(frozen=True)
@@ -25,20 +33,41 @@ class SuiteScores:
 
     rows: tuple[tuple[str, str, Score], ...]
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        header = ("task", "question", "answered", "right", "given up", "spread")
+        rows = []
+        for task, question, own in self.rows:
+            said = {True: "yes", False: "no", None: "no right one"}[own.answered(question)]
+            numbers = (f"{own.right:.2f}", f"{own.given_up:.3f}", f"{own.spread:.2f}")
+            rows.append((task, question, said, *numbers))
+        return f"<div>{html_table(header, rows)}<p>{LEGEND}</p></div>"
+
+    def figure(self) -> Figure:
+        """A matplotlib figure: which questions are answered, by colour and by sign."""
+        from surefoot.suite.figures import answer, draw_answers
+
+        cells = {}
+        for task, question, own in self.rows:
+            good = own.answered(question)
+            number = f"{own.given_up if question == 'price' else own.right:.2f}"
+            name = f"{task}, {question}"
+            cells["player", name] = ("-", "", None) if good is None else answer(good, number)
+        title = "questions answered: share right, or given up where safety has a price"
+        return draw_answers(["player"], [name for _, name in cells], cells, title)
+
     def __str__(self) -> str:
         lines = [f"{'task':<16}{'question':<10}{'':<4}{'right':>7}{'given up':>10}{'spread':>8}"]
         for task, question, own in self.rows:
-            sign = "  " if np.isnan(own.right) else "✓ " if own.solved(question) else "✗ "
+            sign = {None: "  ", True: "✓ ", False: "✗ "}[own.answered(question)]
             numbers = f"{own.right:>7.2f}{own.given_up:>10.3f}{own.spread:>8.2f}"
             lines.append(f"{task:<16}{question:<10}{sign:<4}{numbers}")
-        lines.append("right: share of right decisions; given up: of the best mean, in deviations;")
-        lines.append("spread: of the return, 0 as the sure policy's, 1 as the risky one's.")
-        return "\n".join(lines)
+        return "\n".join([*lines, LEGEND.replace("; spread", ";\nspread")])
 
     @property
     def solved(self) -> bool:
         """Whether every question that has a right answer is answered."""
-        return all(own.solved(q) for _, q, own in self.rows if not np.isnan(own.right))
+        return all(own.answered(q) is not False for _, q, own in self.rows)
 
 
 def run(

@@ -21,7 +21,7 @@ from surefoot.envs import TabularEnv
 from surefoot.envs.discrete import decode
 from surefoot.envs.making import made_env
 from surefoot.envs.masks import Masks
-from surefoot.errors import InputError, RunError, check_episodes
+from surefoot.errors import InputError, RunError, at_least, check_episodes
 from surefoot.policies import SSD, DecidedBy, Decision, Greedy, policy_named
 from surefoot.runs.progress import Bar, progress
 
@@ -102,6 +102,7 @@ def evaluate(
     environment or a function that makes one; by default it is the agent's own. Every policy
     meets the same seeds, so that the returns can be compared as pairs.
     """
+    at_least(0, seed=seed)
     check_episodes(2, 4 * len(policies), episodes=episodes)
     if not policies:
         raise InputError("policies: name at least one, such as ssd")

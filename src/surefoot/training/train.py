@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import gymnasium as gym
 import numpy as np
 
 from surefoot.agents.base import Agent
@@ -200,12 +201,19 @@ def watched_observations(agent: Agent, training: Training) -> list[Any]:
     space, out = agent.observation_space, []
     for watched in training.watch:
         obs = agent.first_observation(training.seed) if watched == "start" else watched
+        if watched != "start" and not _fits(space, obs):
+            raise InputError(f"watch: {watched!r} does not fit {space}")
         if not isinstance(obs, int | tuple):
             obs = np.asarray(obs, space.dtype)
-        if watched != "start" and np.shape(obs) != np.shape(space.sample()):
-            raise InputError(f"watch: {watched!r} does not fit {space}")
         out.append(obs)
     return out
+
+
+def _fits(space: Any, obs: Any) -> bool:
+    """Numbers of a box may lie beyond its bounds; a state is one of those there are."""
+    if isinstance(space, gym.spaces.Box):
+        return np.shape(obs) == space.shape and bool(np.isfinite(np.asarray(obs, float)).all())
+    return bool(space.contains(obs))
 
 
 def _stacked(watched: list[Any]) -> Any:

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import io
-import json
 import os
-import random
-import shutil
-import signal
-import subprocess
-import sys
-import threading
-import time
-from fractions import Fraction
-from math import lcm
-from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny import NETWORK, TABLE, TABLE_WORDS
+from tiny import NETWORK, TABLE
 
 import surefoot as sf
+from surefoot.agents.adapters import act, equal_particles
+from surefoot.agents.explain import explain
 from surefoot.cli import main
 from surefoot.core import stats
-from surefoot.errors import Interrupted, markdown_text, visible
+from surefoot.errors import markdown_text, visible
 from surefoot.report import report
 from surefoot.runs import tables
-from surefoot.training.sweep import Sweep, run_sweep
+from surefoot.training.sweep import Sweep
 
 CLIFF = "surefoot/RiskyCliff-v0"
 
@@ -129,6 +120,44 @@ def test_a_small_file_that_unpacks_to_gigabytes(tmp_path, capsys, monkeypatch):
     assert not read
 
 
+@pytest.mark.parametrize(
+    ("task", "knobs"),
+    [
+        ("insurance", {"periods": 10**9}), ("two-suppliers", {"periods": 10**9}),
+        ("maintenance", {"periods": 10**9}), ("portfolio", {"weights": 10**9 + 1}),
+        ("many-equals", {"noisy": 10**8}), ("many-equals", {"noisy": 10**4, "length": 10**4}),
+    ],
+)  # fmt: skip
+def test_a_task_without_an_end_is_refused_before_it_is_made(task, knobs):
+    with pytest.raises(sf.InputError, match="a task may have 1,000,000 pairs of them"):
+        sf.mdp.finite_task(task, **knobs)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "reproduce theory --trials 1e9", "reproduce risky-cliff --episodes 1e9",
+        "suite --seeds 1e9", "suite --episodes 1e9", "demo --trials 1e9",
+    ],
+)  # fmt: skip
+def test_an_experiment_without_an_end_is_refused_before_it_begins(words, tmp_path, capsys):
+    pytest.importorskip("polars")
+    told = one_line(capsys, [*words.split(), "--out", str(tmp_path / "out")])
+    assert "= 1,000,000,000: an experiment may have 1,000,000" in told
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_cell_that_holds_a_list_is_not_unpacked(tmp_path, capsys, monkeypatch):
+    polars = pytest.importorskip("polars")
+    path = tmp_path / "lists.parquet"
+    polars.DataFrame({"a": [np.zeros(1_000_000, np.int8)], "b": [[1]]}).write_parquet(path)
+    assert path.stat().st_size < 10_000
+    assert "column 'a' holds Array(Int8, " in one_line(capsys, ["compare", str(path)])
+    monkeypatch.setattr(tables, "MOST_TEXT", 5_000)
+    polars.DataFrame({"a": ["x" * 1_000] * 9}).write_parquet(path)
+    assert "more than 5,000 bytes of text are not read" in one_line(capsys, ["report", str(path)])
+
+
 # --- what is shown ---------------------------------------------------------------------------
 
 NASTY = "\x1b[31mred\u202e|[x](y)<b>*_`\ud800\r"
@@ -204,6 +233,7 @@ WRONG = {
     "none": np.zeros(0),
     "too wide": np.array([2**60 + 1, 2, 3]),
     "a scalar": np.float64(1.0),
+    "too large to be added up": np.array([1e308, 1e308, 1e308]),
 }
 CALLS = {
     "ssd over": lambda x: sf.ssd_dominates(x, GOOD),
@@ -245,286 +275,40 @@ def test_what_is_no_sample_is_refused_everywhere(kind):
             with pytest.raises(sf.InputError):
                 policy.decide(pair, 0)
         with pytest.raises(sf.InputError):
+            explain(pair, sf.SSD(0.0), 0)
+        for model in (lambda _: pair[None], lambda _: equal_particles(wrong, np.full(3, 1 / 3), 3)):
+            with pytest.raises(sf.InputError):
+                act(model, "ssd:0.1").predict(np.zeros((1, 4)))
+    if kind not in ("nan", "infinite", "none", "too wide", "a scalar", "too large to be added up"):
+        with pytest.raises(sf.InputError):
             stats.mean_interval(wrong)
+        with pytest.raises(sf.InputError):
+            process(reward_mean=wrong)
 
 
-# --- fuzzing against exact arithmetic --------------------------------------------------------
-
-ROWS = 4_000
-SHAPES = ((7, 7), (4, 6), (1, 12))
-SCALES = (1.0, 0.1, 2.0**-1000, 2.0**900, 3e-5)
-SPREADS = (1, 3, 50)  # few values: ties and equal sums are common
-
-
-def exact(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Both samples as whole numbers on a common grid, ascending, and the gaps of their sums."""
-    size = lcm(x.shape[-1], y.shape[-1])
-    a, b = (np.repeat(np.sort(z), size // z.shape[-1], axis=-1) for z in (x, y))
-    return a, b, np.cumsum(b - a, axis=-1)
+def process(**arrays) -> sf.TabularMDP:
+    """Three outcomes of one action."""
+    usual = {"probability": [0.5, 0.25, 0.25], "reward_mean": GOOD} | arrays
+    return sf.TabularMDP(
+        next_state=np.zeros((1, 1, 3), int), terminal=np.ones((1, 1, 3)),
+        **{name: np.reshape(x, (1, 1, 3)) if isinstance(x, list) else x.reshape(1, 1, 3)
+           for name, x in usual.items()},
+    )  # fmt: skip
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("spread", SPREADS)
-def test_180_000_samples_against_whole_numbers(spread):
-    """60,000 pairs for each spread; each through every function. The oracle adds integers."""
-    rng = np.random.default_rng(spread)
-    for (n, m), scale in ((s, c) for s in SHAPES for c in SCALES):
-        whole_x = rng.integers(-spread, spread + 1, (ROWS, n))
-        whole_y = rng.integers(-spread, spread + 1, (ROWS, m))
-        x, y = whole_x * scale, whole_y * scale
-        a, b, gaps = exact(whole_x, whole_y)
-        size = a.shape[-1]
-        second = gaps.max(axis=-1) <= 0
-        power = scale == 2.0 ** np.round(np.log2(scale))  # then all sums are exact
-        if power:
-            np.testing.assert_array_equal(sf.ssd_dominates(x, y), second)
-            np.testing.assert_array_equal(sf.fsd_dominates(x, y), (a >= b).all(axis=-1))
-            np.testing.assert_array_equal(sf.violation(x, y) == 0, second)
-            ratio = sf.almost_ssd_ratio(x, y)
-            np.testing.assert_array_equal(ratio == 0, second)
-            np.testing.assert_allclose(ratio, sf.almost_ssd_ratio(1.0 * whole_x, 1.0 * whole_y))
-        close = {"rtol": 1e-12, "atol": 1e-12 * scale * spread}
-        short = np.maximum(gaps.max(axis=-1), 0) / size * scale
-        np.testing.assert_allclose(sf.violation(x, y), short, **close)
-        distance = np.abs(a - b).mean(axis=-1) * scale
-        np.testing.assert_allclose(sf.wasserstein(x, y, 1), distance, **close)
-        k = int(rng.integers(1, n + 1))
-        lowest = np.sort(whole_x)[:, :k].sum(axis=-1)
-        np.testing.assert_allclose(sf.cvar(x, k / n), lowest / k * scale, **close)
-        np.testing.assert_allclose(sf.cumulative_quantile(x, k / n), lowest / n * scale, **close)
-        middle = np.sort(whole_x)[:, k - 1] * scale
-        np.testing.assert_array_equal(sf.quantile(x, (k - 0.5) / n), middle)
-        at = int(rng.integers(-spread, spread + 1))
-        below = np.maximum(at - whole_x, 0).sum(axis=-1) / n * scale
-        np.testing.assert_allclose(sf.cumulative_cdf(x, at * scale), below, **close)
-        space = sf.dispersion_space(x, np.array(at * scale))
-        np.testing.assert_allclose(space.frontier, below, **close)
-        ahead = (at - whole_x.mean(axis=-1)) * scale
-        np.testing.assert_allclose(space.right_asymptote, ahead, **close)
-        eighths = [rng.multinomial(8, [1 / k] * k, ROWS) for k in (n, m)]
-        often = [  # a particle as often as its weight says
-            np.repeat(whole.ravel(), weights.ravel()).reshape(ROWS, 8)
-            for whole, weights in zip((whole_x, whole_y), eighths, strict=True)
-        ]
-        gaps = exact(*often)[2].max(axis=-1)
-        weighted = {"x_weights": eighths[0] / 8, "y_weights": eighths[1] / 8}
-        short = np.maximum(gaps, 0) / 8 * scale
-        np.testing.assert_allclose(sf.violation(x, y, **weighted), short, **close)
-        if power:
-            over = sf.ssd_dominates(x, y, **weighted)
-            np.testing.assert_array_equal(over, gaps <= 0)
-        if n == m and power:
-            both = np.stack([x, y], axis=1)
-            reverse = exact(whole_y, whole_x)[2].max(axis=-1) <= 0
-            matrix = sf.dominance_matrix(both)
-            np.testing.assert_array_equal(matrix[:, 0, 1], second)
-            np.testing.assert_array_equal(matrix[:, 1, 0], reverse)
-            np.testing.assert_array_equal(sf.dominant_set(both), np.stack([second, reverse], -1))
-
-
-@pytest.mark.slow
-def test_20_000_decisions_against_fractions():
-    """At a scale where doubles round: the oracle has fractions. SSD is exact, a mean is rounded."""
-    import jax
-
-    rng = np.random.default_rng(5)
-    z = rng.integers(-4, 5, (20_000, 3, 4)) * 0.1
-    keys = jax.random.split(jax.random.key(0), len(z))
-    with jax.enable_x64(True):
-        means = jax.jit(jax.vmap(sf.Greedy().decide))(z, keys).action
-        sure = jax.jit(jax.vmap(sf.SSD(0.0).decide))(z, keys).action
-        tail = jax.jit(jax.vmap(sf.CVaR(0.5).decide))(z, keys).action
-        calm = jax.jit(jax.vmap(sf.MeanVariance(0.5).decide))(z, keys).action
-    tables_of = {value: Fraction(float(value)) for value in np.unique(z)}
-    chosen = np.stack([means, sure, tail, calm], axis=-1)
-    for row, (greedy, ssd, cvar, markowitz) in zip(z, chosen, strict=True):
-        curves = []
-        for action in row:
-            total, sums = Fraction(0), []
-            for value in np.sort(action):
-                total += tables_of[value]
-                sums.append(total)
-            curves.append(sums)
-        assert max(c[-1] for c in curves) - curves[greedy][-1] < 1e-15
-        assert max(c[1] for c in curves) - curves[cvar][1] < 1e-15  # the worst two of four
-        moments = [(c[-1] / 4, sum(tables_of[v] ** 2 for v in a) / 4)
-                   for c, a in zip(curves, row, strict=True)]  # fmt: skip
-        scores = [mean - (square - mean**2) / 2 for mean, square in moments]
-        assert max(scores) - scores[markowitz] < 1e-15
-        over = [all(all(p >= q for p, q in zip(c, d, strict=True)) for d in curves) for c in curves]
-        assert over[ssd] or not any(over)
-
-
-# --- folders, disks, processes ---------------------------------------------------------------
-
-SMALL = ["train", "Taxi-v4", "--steps", "120", "--checkpoint-every", "50", *TABLE_WORDS,
-         "--eval-every", "60", "--eval-episodes", "1", "--watch", "start",
-         "--watch-every", "60"]  # fmt: skip
-OWN = ["agent.safetensors", "complete.json", "config.json", "distributions.csv",
-       "distributions.parquet", "episodes.csv", "episodes.parquet", "evaluations.csv",
-       "evaluations.parquet", "summary.json"]  # fmt: skip
-
-
-def own_files(run: Path) -> dict[str, bytes]:
-    return {name: (run / name).read_bytes() for name in OWN}
-
-
-@pytest.fixture(scope="module")
-def unbroken(tmp_path_factory) -> Path:
-    out = tmp_path_factory.mktemp("small") / "run"
-    assert main([*SMALL, "--out", str(out)]) == 0
-    return out
-
-
-@pytest.mark.slow
-def test_the_disk_is_full_at_every_write(unbroken, tmp_path, monkeypatch, capsys):
-    """Each call that can fail for want of room fails once; the run then ends as if it had not."""
-    real = {name: getattr(os, name) for name in ("write", "fsync", "replace", "open")}
-    calls, fails = [0], [0]
-
-    def spoilt(name: str):
-        def call(*args, **options):
-            creates = name != "open" or args[1] & os.O_CREAT
-            printed = name == "write" and args[0] < 3
-            if creates and not printed and str(tmp_path) in _place(name, args):
-                calls[0] += 1
-                if calls[0] == fails[0]:
-                    raise OSError(28, "No space left on device")
-            return real[name](*args, **options)
-
-        return call
-
-    for name in real:
-        monkeypatch.setattr(os, name, spoilt(name))
-    codes = []
-    for at in range(1, 200):
-        out = tmp_path / f"run{at}"
-        calls[0], fails[0] = 0, at
-        codes.append(main([*SMALL, "--out", str(out)]))
-        told = capsys.readouterr().err.splitlines()[-1]
-        if codes[-1] == 0:
-            break
-        assert codes[-1] == 3, told
-        assert told.startswith("surefoot: cannot ")
-        assert "No space left on device" in told
-        fails[0] = 0
-        assert main([*SMALL, "--out", str(out)]) == 0
-        assert own_files(out) == own_files(unbroken), at
-        shutil.rmtree(out)
-    assert codes[-1] == 0
-    assert len(codes) > 30
-
-
-def _place(name: str, args) -> str:
-    if name in ("write", "fsync"):
-        return os.readlink(f"/proc/self/fd/{args[0]}")
-    return os.fspath(args[0])
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:passed over")
-def test_hostile_folders(unbroken, tmp_path):
-    """A file of a run is cut, changed, emptied, or is a pipe, a folder or a link: an error of
-    ours or a page, and nothing outside is touched."""
-    chance, outside = random.Random(1), tmp_path / "outside"
-    outside.write_text("precious")
-    names = [str(p.relative_to(unbroken)) for p in sorted(unbroken.rglob("*")) if p.is_file()]
-    outcomes = {"page": 0, "told": 0}
-    for i in range(30):
-        run = tmp_path / "run"
-        shutil.copytree(unbroken, run)
-        path, how = run / names[i % len(names)], chance.randrange(8)
-        data = bytearray(path.read_bytes())
-        if how == 0:
-            path.write_bytes(data[: chance.randrange(len(data))])
-        elif how == 1:
-            data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-            path.write_bytes(data)
-        elif how == 2:
-            path.write_bytes(chance.choice([b"", b"[" * 10**5, b"{}", b"null", b"\xff" * 99]))
-        else:
-            path.unlink()
-        if how == 3:
-            os.mkfifo(path)
-        elif how == 4:
-            path.mkdir()
-        elif how in (5, 6):
-            path.symlink_to(chance.choice([outside, "/dev/zero", path.name, ".."]))
-        if chance.random() < 0.5 and not (run / "complete.json").is_dir():
-            (run / "complete.json").unlink(missing_ok=True)
-        for act in (
-            lambda r=run: report(r),
-            lambda r=run: sf.agents.loading.open_agent(r),
-            lambda r=run: sf.train(training(), r),
-        ):
-            try:
-                act()
-                outcomes["page"] += 1
-            except sf.SurefootError:
-                outcomes["told"] += 1
-        assert outside.read_text() == "precious"
-        shutil.rmtree(run)
-    assert min(outcomes.values()) > 7
-
-
-def training() -> sf.Training:
-    config = sf.TabularConfig(memory=4, particles=4, horizon=40)
-    looks = {"eval_every": 60, "eval_episodes": 1, "watch": ("start",), "watch_every": 60}
-    return sf.Training("Taxi-v4", config, steps=120, checkpoint_every=50, **looks)
-
-
-@pytest.mark.slow
-def test_two_processes_at_once(unbroken, tmp_path):
-    start = "from surefoot.cli import run; run()"
-    command = [sys.executable, "-c", start, *SMALL, "--out", str(tmp_path / "run")]
-    processes = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(2)]
-    told = [(p.communicate()[1].decode(), p.returncode) for p in processes]
-    assert 0 in [code for _, code in told]
-    for text, code in told:  # the second is refused, or came when all was done
-        assert code == 0 or (code == 2 and "is in use by" in text)
-    assert own_files(tmp_path / "run") == own_files(unbroken)
-
-
-# --- Ctrl-C ----------------------------------------------------------------------------------
-
-
-def interrupt_soon(seen: Path) -> None:
-    """Sends this process a Ctrl-C once the directory is there."""
-
-    def wait() -> None:
-        while not seen.exists():
-            time.sleep(0.02)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
-@pytest.fixture
-def listening():
-    """SIGINT is heard, though a job in the background of a shell ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("listening")
-def test_a_stopped_sweep_says_how_to_go_on(tmp_path):
-    base = {"env": CLIFF, "steps": 40, "memory": 4, "particles": 4, "horizon": 40}
-    sweep = Sweep(base, {"gamma": [0.9, 1.0]}, tuple(range(40)))
-    interrupt_soon(tmp_path / "out" / "sweep.toml")
-    with pytest.raises(Interrupted, match=r"what is finished is in .*out; go on with the same"):
-        run_sweep(sweep, tmp_path / "out", engine="serial", mode="silent")
-    assert not (tmp_path / "out" / "complete.json").exists()
-
-
-def test_a_stopped_experiment_says_how_to_go_on(tmp_path, capsys, monkeypatch):
-    from surefoot.paper import experiment_named
-
-    def stop(config, tables) -> None:
-        raise KeyboardInterrupt
-
-    experiment = experiment_named("figures")
-    monkeypatch.setitem(vars(experiment), "measure", stop)
-    told = one_line(capsys, ["reproduce", "figures", "--out", str(tmp_path / "out")], 130)
-    assert told.endswith(f"what is finished is in {tmp_path / 'out'}; go on with the same command")
-    assert json.loads((tmp_path / "out" / "config.json").read_text())["kind"] == "figures"
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"n": np.ma.array([9, 9], mask=[0, 1])}, {"n": np.array(["9", "9"])},
+        {"n": np.array([np.nan, 9])}, {"mask": np.ma.array([True, True], mask=[1, 0])},
+        {"mask": np.array(["no", "no"])}, {"mask": np.array([0.5, 1.0])}, {"key": -1},
+        {"key": 2**70}, {"key": 1.5}, {"key": None}, {"key": "0"}, {"z": [[1, 2], [3]]},
+        {"z": None}, {"z": np.array([[1e308, 1e308], [0, 1]])},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_no_evidence_no_mask_and_no_key_is_refused(wrong):
+    usual = {"z": np.array([[1.0, 2.0], [0.0, 4.0]]), "key": 0, "mask": None, "n": [9, 9]}
+    assert process().num_states == 1
+    with pytest.raises(sf.InputError):
+        sf.SSD().decide(**{"n": np.array([9, 9])} | usual | wrong)

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
+import time
+from pathlib import Path
 
 import pytest
 import survive_child
 from survive_child import EVERY, digest
 
 from surefoot.agents.loading import resume
+from surefoot.cli import main
 from surefoot.errors import InputError, Interrupted, RunError
 from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.directory import RunDir
 from surefoot.runs.files import lock_directory
 from surefoot.runs.session import stopping
+from surefoot.training.sweep import Sweep, run_sweep
 
 pytestmark = pytest.mark.wide
 
@@ -194,3 +199,55 @@ def test_a_run_directory_is_given_back(tmp_path):
     subprocess.run([sys.executable, "-c", command, str(run.path)], check=True)
     with pytest.raises(RunError, match="cannot use"):
         lock_directory(tmp_path / "missing")
+
+
+# --- sweeps and experiments --------------------------------------------------------------------
+
+
+def interrupt_soon(seen: Path) -> None:
+    """Sends this process a Ctrl-C once the directory is there."""
+
+    def wait() -> None:
+        while not seen.exists():
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+@pytest.fixture
+def listening():
+    """SIGINT is heard, though a job in the background of a shell ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("listening")
+def test_a_stopped_sweep_says_how_to_go_on(tmp_path):
+    base = {
+        "env": "surefoot/RiskyCliff-v0",
+        "steps": 40,
+        "memory": 4,
+        "particles": 4,
+        "horizon": 40,
+    }
+    sweep = Sweep(base, {"gamma": [0.9, 1.0]}, tuple(range(40)))
+    interrupt_soon(tmp_path / "out" / "sweep.toml")
+    with pytest.raises(Interrupted, match=r"what is finished is in .*out; go on with the same"):
+        run_sweep(sweep, tmp_path / "out", engine="serial", mode="silent")
+    assert not (tmp_path / "out" / "complete.json").exists()
+
+
+def test_a_stopped_experiment_says_how_to_go_on(tmp_path, capsys, monkeypatch):
+    from surefoot.paper import experiment_named
+
+    def stop(config, tables) -> None:
+        raise KeyboardInterrupt
+
+    experiment = experiment_named("figures")
+    monkeypatch.setitem(vars(experiment), "measure", stop)
+    assert main(["reproduce", "figures", "--out", str(tmp_path / "out")]) == 130
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.endswith(f"what is finished is in {tmp_path / 'out'}; go on with the same command")
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["kind"] == "figures"

@@ -287,7 +287,7 @@ def test_no_link_is_followed_out_of_a_run(name, unbroken, tmp_path, capsys):
     assert everything(tmp_path) == before
 
 
-def test_links_among_checkpoints_and_figures_are_not_followed(unbroken, tmp_path):
+def test_links_among_checkpoints_and_figures_are_not_followed(unbroken, tmp_path, capsys):
     run = tmp_path / "run"
     shutil.copytree(unbroken, run)
     newest = Checkpoints(run / "checkpoints").paths[-1]
@@ -300,6 +300,10 @@ def test_links_among_checkpoints_and_figures_are_not_followed(unbroken, tmp_path
     (run / "figures").symlink_to(tmp_path / "figures")
     with pytest.raises(InputError, match="leads out of"):
         sf.runs.directory.RunDir.open(run).write_figure("f", b"", b"")
+    for command in ("explain", "watch"):
+        assert main([command, str(run)]) == 2
+        assert "leads out of" in capsys.readouterr().err
+    assert not list((tmp_path / "figures").iterdir())
     sf.runs.directory.RunDir.create(run, {}, kind="training", seeds=0, existing="overwrite")
     assert not (run / "figures").exists()
     assert (tmp_path / "figures").is_dir()

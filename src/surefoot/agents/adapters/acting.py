@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.base import Agent
+from surefoot.core.array import largest, refuse_masked
 from surefoot.envs.masks import checked_masks
 from surefoot.errors import InputError
 from surefoot.policies import SSD, Decision, Explore, Policy, decide_rows, policy_named, precision
@@ -189,7 +190,10 @@ class Actor:
         single = self._is_single(observation)
         made = self.adapter(_add_axis(observation) if single else observation)
         made, n = made if isinstance(made, tuple) else (made, None)
+        refuse_masked(made, "what the model returned")
         z = _numpy(made)
+        if z.dtype.kind not in "biuf":
+            raise InputError(f"the model returned {z.dtype}: real numbers are needed")
         if z.ndim not in (3, 4) or 0 in z.shape or (single and len(z) != 1):
             raise InputError(
                 f"the model returned particles of shape {z.shape}"
@@ -199,6 +203,9 @@ class Actor:
         if not np.isfinite(z).all():
             bad = tuple(int(i) for i in np.argwhere(~np.isfinite(z))[0])
             raise InputError(f"the model returned a particle that is not finite, at {bad}")
+        wide = np.promote_types(z.dtype, np.float32)  # in which halves are calculated
+        if np.abs(z).max() > largest(np, wide, z.shape[-1]):
+            raise InputError("the model returned particles that are too large to be added up")
         return np.sort(z, axis=-1), n, single
 
     def _is_single(self, observation: Any) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from surefoot.core.array import as_float, refuse_masked
 from surefoot.core.particles import cumulative_quantile
-from surefoot.errors import InputError
+from surefoot.errors import InputError, at_least, must_fit
 
 
 def equal_particles(
@@ -19,10 +20,9 @@ def equal_particles(
     every `i / N`, are kept exactly, so that greedy choices and dominance there do not change;
     quantiles at the midpoints, the usual projection, keep neither. Spread inside a share is lost.
     """
-    if particles < 1:
-        raise InputError(f"particles = {particles}: at least 1 is needed")
-    values = np.asarray(values, dtype=np.float64)
-    weights = np.asarray(probabilities, dtype=np.float64)
+    at_least(1, particles=particles)
+    must_fit(8 * particles, f"particles = {particles}: they")
+    values, weights = _numbers(values, "values"), _numbers(probabilities, "probabilities")
     try:
         values, weights = np.broadcast_arrays(values, weights)
     except ValueError:
@@ -38,3 +38,8 @@ def equal_particles(
     curve = np.asarray(cumulative_quantile(values, levels, weights=weights / total))
     shares = particles * np.diff(curve, axis=-1, prepend=0.0)
     return np.maximum.accumulate(shares, axis=-1)  # equal up to rounding where they are equal
+
+
+def _numbers(x: ArrayLike, name: str) -> NDArray[np.float64]:
+    refuse_masked(x, name)
+    return np.asarray(as_float(np, np.asarray(x), name), dtype=np.float64)

@@ -42,7 +42,7 @@ from surefoot.envs.classic import ENVIRONMENTS, EnvState, PureEnv, pure_env_name
 from surefoot.envs.faults import Fault, TrainingEnv
 from surefoot.envs.lanes import Lanes, VectorLanes
 from surefoot.envs.making import separate_env
-from surefoot.errors import InputError, check_episodes, must_fit
+from surefoot.errors import InputError, at_least, check_episodes, must_fit
 from surefoot.policies import Decision
 from surefoot.runs.format import count, from_named, named
 from surefoot.runs.logs import Finished
@@ -108,6 +108,8 @@ class NeuralAgent(Agent):
         self._before_loading = 0
         self._learner: SteppedNetwork | SteppedLanes | CompiledNetwork
         must_fit(size_of(self.config, self.spec, own), "the network with its replay")
+        batch = self.config.batch_size
+        must_fit(batch * self._widest, f"batch_size = {batch}: a batch")
         state = fresh_state(self.config, self.spec, seed, own)
         if self.pure is not None:
             self._learner = CompiledNetwork(self.config, self.spec, self.pure, state)
@@ -208,12 +210,18 @@ class NeuralAgent(Agent):
     def _ties(self, row: Any) -> jax.Array:
         return self._tie_key
 
+    @property
+    def _widest(self) -> int:
+        """Numbers of the widest layer for one observation."""
+        return max((*self.config.hidden, self.config.particles * self.spec.num_actions))
+
     def evaluate(self, episodes: int = 10, *, seed: int | None = None) -> np.ndarray:
         if self.pure is None:
             return super().evaluate(episodes, seed=seed)
-        widest = max((*self.config.hidden, self.config.particles * self.spec.num_actions))
-        check_episodes(1, widest, episodes=episodes)  # all side by side
-        key = jax.random.key(self.seed + 10_000 if seed is None else seed)
+        check_episodes(1, self._widest, episodes=episodes)  # all side by side
+        seed = self.seed + 10_000 if seed is None else seed
+        at_least(0, seed=seed)
+        key = jax.random.key(seed)
         run = compiled_rollouts(self.config, self.spec, self.pure, episodes)
         return np.asarray(run(*acting(self.config, self._learner.state), key), np.float64)
 

@@ -163,6 +163,8 @@ class NeuralConfig:
             at_least(1, hidden=width)
         for name in ("learning_rate", "adam_eps", "step_size"):
             _within(name, getattr(self, name), 0, math.inf, open_low=True)
+        for temperature in self.temperatures:
+            _within("temperatures", temperature, 0, math.inf, open_low=True)
         _within("gamma", self.gamma, 0, 1)
         _within("explore", self.explore, 0, 1)
         _within("target_mix", self.target_mix, 0, 1, open_low=True)

@@ -219,6 +219,6 @@ def _parse_value(text: str) -> Any:
     """As TOML has it; what is none of its values is a text, such as cvar:0.25."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
     return value if isinstance(value, bool | int | float | str | list) else text
