@@ -187,6 +187,27 @@ def test_the_agent_follows_from_the_observations(tmp_path):
     assert agent_kind(["--config", str(tmp_path / "x.toml")]) == "tabular"
 
 
+def test_options_and_wrappers_of_the_environment_choose_the_agent_too(tmp_path, monkeypatch):
+    (tmp_path / "shown.py").write_text(
+        "import gymnasium as gym\n"
+        "class Shown(gym.Env):\n"
+        "    def __init__(self, numbered):\n"
+        "        number, row = gym.spaces.Discrete(3), gym.spaces.Box(-1, 1, (4,))\n"
+        "        self.observation_space = number if numbered else row\n"
+        "        self.action_space = gym.spaces.Discrete(2)\n"
+        "class Rows(gym.Wrapper):\n"
+        "    observation_space = gym.spaces.Box(-1, 1, (4,))\n"
+        "gym.register('Shown-v0', entry_point=Shown)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    numbered = ["shown:Shown-v0", "--env-option", "numbered=true"]
+    assert agent_kind(numbered) == "tabular"
+    assert agent_kind(["shown:Shown-v0", "--env-option=numbered=false"]) == "neural"
+    assert agent_kind([*numbered, "--wrapper=shown:Rows"]) == "neural"
+    assert agent_kind(["FrozenLake-v1", "--wrapper=shown:Rows"]) == "neural"
+
+
 @pytest.mark.parametrize(("kind", "config"), [("neural", NeuralConfig), ("tabular", TabularConfig)])
 def test_every_setting_is_an_option_with_help_and_default(kind, config, capsys):
     docs = field_docs(config)
