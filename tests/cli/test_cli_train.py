@@ -362,3 +362,27 @@ def test_evaluate_tells_dominance_from_the_mean_alone():
     members = [[[1, 1], [1.5, 1.5]], [[2, 2], [1, 1]], [[1, 1], [2, 2]]]
     assert shares(members, "ssd") == {"mean": 1.0}
     assert shares([surer, [[0, 2.2], [1, 1]], [[0, 1.8], [1, 1]]], "ssd") == {"dominance": 1.0}
+
+
+@pytest.mark.wide
+def test_an_observation_of_several_parts_is_watched(tmp_path, capsys):
+    space = gymnasium.spaces.Dict(
+        {"at": gymnasium.spaces.Discrete(2), "t": gymnasium.spaces.Box(-1, 1, (2,))}
+    )
+
+    class Parts(gymnasium.Env):
+        observation_space, action_space = space, gymnasium.spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            return {"at": 0, "t": np.zeros(2, np.float32)}, {}
+
+        def step(self, action):
+            return {"at": 1, "t": np.ones(2, np.float32)}, 1.0, True, False, {}
+
+    gymnasium.register("Parts-v0", entry_point=Parts)
+    words = ["train", "Parts-v0", *NETWORK_WORDS, "--steps", "30", "--eval-episodes", "2"]
+    watch = ["--watch-every", "10", "--out", str(tmp_path / "run"), "--watch"]
+    assert main([*words, *watch, "3"]) == 2
+    assert "watch: 3 does not fit Dict" in capsys.readouterr().err
+    assert main([*words, *watch, "start"]) == 0
+    assert len((tmp_path / "run" / "distributions.csv").read_text().splitlines()) == 1 + 3 * 2 * 4

@@ -200,9 +200,10 @@ def watched_observations(agent: Agent, training: Training) -> list[Any]:
     space, out = agent.observation_space, []
     for watched in training.watch:
         obs = agent.first_observation(training.seed) if watched == "start" else watched
-        if not isinstance(obs, int | tuple):
+        if not isinstance(obs, int | tuple | dict):
             obs = np.asarray(obs, space.dtype)
-        if watched != "start" and np.shape(obs) != np.shape(space.sample()):
+        like = space.sample()
+        if watched != "start" and (isinstance(like, dict) or np.shape(obs) != np.shape(like)):
             raise InputError(f"watch: {watched!r} does not fit {space}")
         out.append(obs)
     return out
