@@ -12,6 +12,7 @@ STEPS = 2_000
 
 def main() -> None:
     import jax
+    import jax.numpy as jnp
     from rejax import DQN
 
     jax.config.update("jax_cpu_enable_async_dispatch", False)
@@ -23,7 +24,9 @@ def main() -> None:
     )  # fmt: skip
     algo = made.replace(eval_callback=lambda *_: ())  # two layers of 64 are its default
     learn = jax.jit(lambda state: algo.train(train_state=state)[0], donate_argnums=0)
-    state = jax.block_until_ready(learn(algo.init_state(jax.random.key(0))))
+    # Copies: the target network starts as the same arrays, and none can be donated twice.
+    first = jax.tree.map(jnp.copy, algo.init_state(jax.random.key(0)))
+    state = jax.block_until_ready(learn(first))
     for _ in sys.stdin:
         start = time.process_time()
         state = jax.block_until_ready(learn(state))

@@ -187,6 +187,27 @@ def test_the_agent_follows_from_the_observations(tmp_path):
     assert agent_kind(["--config", str(tmp_path / "x.toml")]) == "tabular"
 
 
+def test_options_and_wrappers_of_the_environment_choose_the_agent_too(tmp_path, monkeypatch):
+    (tmp_path / "shown.py").write_text(
+        "import gymnasium as gym\n"
+        "class Shown(gym.Env):\n"
+        "    def __init__(self, numbered):\n"
+        "        number, row = gym.spaces.Discrete(3), gym.spaces.Box(-1, 1, (4,))\n"
+        "        self.observation_space = number if numbered else row\n"
+        "        self.action_space = gym.spaces.Discrete(2)\n"
+        "class Rows(gym.Wrapper):\n"
+        "    observation_space = gym.spaces.Box(-1, 1, (4,))\n"
+        "gym.register('Shown-v0', entry_point=Shown)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    numbered = ["shown:Shown-v0", "--env-option", "numbered=true"]
+    assert agent_kind(numbered) == "tabular"
+    assert agent_kind(["shown:Shown-v0", "--env-option=numbered=false"]) == "neural"
+    assert agent_kind([*numbered, "--wrapper=shown:Rows"]) == "neural"
+    assert agent_kind(["FrozenLake-v1", "--wrapper=shown:Rows"]) == "neural"
+
+
 @pytest.mark.parametrize(("kind", "config"), [("neural", NeuralConfig), ("tabular", TabularConfig)])
 def test_every_setting_is_an_option_with_help_and_default(kind, config, capsys):
     docs = field_docs(config)
@@ -341,3 +362,27 @@ def test_evaluate_tells_dominance_from_the_mean_alone():
     members = [[[1, 1], [1.5, 1.5]], [[2, 2], [1, 1]], [[1, 1], [2, 2]]]
     assert shares(members, "ssd") == {"mean": 1.0}
     assert shares([surer, [[0, 2.2], [1, 1]], [[0, 1.8], [1, 1]]], "ssd") == {"dominance": 1.0}
+
+
+@pytest.mark.wide
+def test_an_observation_of_several_parts_is_watched(tmp_path, capsys):
+    space = gymnasium.spaces.Dict(
+        {"at": gymnasium.spaces.Discrete(2), "t": gymnasium.spaces.Box(-1, 1, (2,))}
+    )
+
+    class Parts(gymnasium.Env):
+        observation_space, action_space = space, gymnasium.spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            return {"at": 0, "t": np.zeros(2, np.float32)}, {}
+
+        def step(self, action):
+            return {"at": 1, "t": np.ones(2, np.float32)}, 1.0, True, False, {}
+
+    gymnasium.register("Parts-v0", entry_point=Parts)
+    words = ["train", "Parts-v0", *NETWORK_WORDS, "--steps", "30", "--eval-episodes", "2"]
+    watch = ["--watch-every", "10", "--out", str(tmp_path / "run"), "--watch"]
+    assert main([*words, *watch, "3"]) == 2
+    assert "watch: 3 does not fit Dict" in capsys.readouterr().err
+    assert main([*words, *watch, "start"]) == 0
+    assert len((tmp_path / "run" / "distributions.csv").read_text().splitlines()) == 1 + 3 * 2 * 4

@@ -170,18 +170,19 @@ def agent_kind(words: list[str]) -> str:
     """neural or tabular: as `--agent` says, or as the environment's observations ask for."""
     rest, source = take_config(words)
     stored = {} if source is None else read_toml(source)
-    said = _after(rest, "--agent") or stored.get("agent", "auto")
+    said = (_after(rest, "--agent") or [stored.get("agent", "auto")])[-1]
     if said not in KINDS:
         raise unknown("agent", said, KINDS)
     env_id = _positional(rest) or stored.get("env")
-    wrappers = [word for i, word in enumerate(rest) if i and rest[i - 1] == "--wrapper"]
-    for name in (env_id, *wrappers, *stored.get("wrapper", ())):
+    wrappers = [*stored.get("wrapper", ()), *_after(rest, "--wrapper")]
+    for name in (env_id, *wrappers):
         allow_module(name, words)
     if said != "auto" or not isinstance(env_id, str):
         return "neural" if said == "auto" else said
     from surefoot.envs.making import suited_agent
 
-    return suited_agent(env_id, wrappers=(*stored.get("wrapper", ()), *wrappers))
+    own = [*stored.get("env_option", ()), *_after(rest, "--env-option")]
+    return suited_agent(env_id, wrappers=wrappers, **dict(map(_env_option, own)))
 
 
 def _positional(words: list[str]) -> str | None:
@@ -195,13 +196,15 @@ def _positional(words: list[str]) -> str | None:
     return None
 
 
-def _after(words: list[str], option: str) -> str | None:
+def _after(words: list[str], option: str) -> list[str]:
+    """What follows an option, each time it is there."""
+    values = []
     for i, word in enumerate(words):
         if word == option and i + 1 < len(words):
-            return words[i + 1]
-        if word.startswith(f"{option}="):
-            return word.partition("=")[2]
-    return None
+            values.append(words[i + 1])
+        elif word.startswith(f"{option}="):
+            values.append(word.partition("=")[2])
+    return values
 
 
 def options_of(kind: str, config: type[Any]) -> type[Any]:

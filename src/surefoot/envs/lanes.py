@@ -6,6 +6,7 @@ episode from a seed of its own, so that an episode can be played again up to whe
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -137,6 +138,7 @@ class VectorLanes(TrainingEnv):
                 ends[i] = info["final_obs"][i]
         elif self.mode is AutoresetMode.DISABLED:
             if over.any():
+                ends = copy.deepcopy(ends)  # they may lie in the arrays that a reset writes to
                 obs, _ = self.env.reset(options={"reset_mask": over})
                 starts = self._each(obs)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import math
 import re
@@ -9,9 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import VectorEnv
 
 from surefoot.errors import InputError, SurefootError
 
+OF_VECTORS = ("num_envs", "vectorization_mode", "vector_kwargs", "max_episode_steps")
 EXTRA = re.compile(r"classic[-_]control|box2d", re.IGNORECASE)  # what surefoot[envs] brings
 
 
@@ -52,11 +56,25 @@ def _one_line(what: str, error: BaseException) -> InputError:
 
 def separate_env(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
     """Another environment of the same kind."""
-    if env.spec is None:
+    spec = single_spec(env)
+    if spec is None:
         raise InputError(
             f"{type(env.unwrapped).__name__} is not registered: pass eval_env for evaluation"
         )
-    return gym.make(env.spec)
+    return gym.make(spec)
+
+
+def single_spec(env: Any) -> EnvSpec | None:
+    """What it is registered as; of a VectorEnv by `gymnasium.make_vec`, what one of its
+    environments is. None where that is not known."""
+    spec = env.spec
+    if spec is None or not isinstance(env, VectorEnv):
+        return spec
+    if spec.kwargs.get("wrappers"):
+        return None
+    spec = copy.deepcopy(spec)
+    spec.kwargs = {name: value for name, value in spec.kwargs.items() if name not in OF_VECTORS}
+    return spec
 
 
 def suited_agent(env_id: str, **options: Any) -> Literal["neural", "tabular"]:
@@ -79,7 +97,7 @@ def env_name(env: gym.Env[Any, Any]) -> str:
 
 def env_recipe(env: gym.Env[Any, Any] | None) -> dict[str, Any] | None:
     """What `gym.make` needs to make another one, or None where that is not known."""
-    spec = None if env is None else env.spec
+    spec = None if env is None else single_spec(env)
     if spec is None or spec.additional_wrappers or not _plain(spec.kwargs):
         return None
     if spec.id not in gym.registry:  # `gym.make("module:Name-v0")` finds it by importing

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from surefoot.envs.making import made_env
+from surefoot.envs.making import made_env, single_spec
 from surefoot.envs.masks import Masks
 from surefoot.errors import InputError, at_least
 from surefoot.plots.film import Scene, draw_film
@@ -45,7 +45,7 @@ def drawing_env(agent: Any) -> gym.Env[Any, Any]:
     inner, make = agent.env, agent.env_maker
     modes = () if inner is None else inner.metadata.get("render_modes") or ()
     mode: Any = {"render_mode": "rgb_array"} if "rgb_array" in modes else {}
-    spec = None if inner is None else inner.spec
+    spec = None if inner is None else single_spec(inner)
     if isinstance(make, partial) and make.func is made_env:
         return make(**mode)
     if spec is not None:

@@ -13,7 +13,7 @@ from surefoot.suite import TABLES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Cell = tuple[str, str, bool | None]
+Answer = tuple[str, str, bool | None]
 GOOD, BAD, NONE = "#cfe8cf", "#f3c9c0", "#eeeeee"
 
 
@@ -30,11 +30,14 @@ def _table(results: Any, title: str, ways: tuple[str, ...]) -> Figure:
     if scaled:  # of the other scales: one column that says how many tasks are answered
         tasks.append("other scales")
     shown = {(p, task): _cell(cells, scaled, p, task) for p in players for task in tasks}
-    return draw_answers(players, tasks, shown, TITLES[way])
+    return draw_answers(players, tasks, shown, title)
 
 
 def draw_answers(
-    players: Sequence[str], tasks: Sequence[str], cells: Mapping[tuple[str, str], Cell], title: str
+    players: Sequence[str],
+    tasks: Sequence[str],
+    cells: Mapping[tuple[str, str], Answer],
+    title: str,
 ) -> Figure:
     """One row for each player, one column for each task: a sign, a number, and whether it is
     right (None: there is no right one)."""
@@ -60,7 +63,7 @@ def draw_answers(
     return figure
 
 
-def _cell(cells: dict[Any, Any], scaled: list[Any], player: str, task: str) -> Cell:
+def _cell(cells: dict[Any, Any], scaled: list[Any], player: str, task: str) -> Answer:
     if task == "other scales":
         mine = [row for row in scaled if row.player == player]
         done = sum(bool(row.solved) for row in mine)
@@ -72,5 +75,5 @@ def _cell(cells: dict[Any, Any], scaled: list[Any], player: str, task: str) -> C
     return answer(row.solved, f"{abs(shown) if abs(shown) < 0.005 else shown:.2f}")
 
 
-def answer(good: bool, number: str) -> Cell:
+def answer(good: bool, number: str) -> Answer:
     return "✓" if good else "✗", number, good

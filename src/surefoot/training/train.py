@@ -203,7 +203,7 @@ def watched_observations(agent: Agent, training: Training) -> list[Any]:
         obs = agent.first_observation(training.seed) if watched == "start" else watched
         if watched != "start" and not _fits(space, obs):
             raise InputError(f"watch: {watched!r} does not fit {space}")
-        if not isinstance(obs, int | tuple):
+        if not isinstance(obs, int | tuple | dict):
             obs = np.asarray(obs, space.dtype)
         out.append(obs)
     return out

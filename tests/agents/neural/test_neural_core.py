@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from surefoot.agents.neural.acting import explore_rate
 from surefoot.agents.neural.config import PAPER, NeuralConfig
-from surefoot.agents.neural.losses import Categorical, equal_particles, loss_of
+from surefoot.agents.neural.losses import Categorical, _ascending, equal_particles, loss_of
 from surefoot.agents.neural.network import init_mlp, mlp
 from surefoot.agents.neural.optimizer import adam
 from surefoot.agents.neural.replay import empty_replay, insert, sample, scaled
@@ -224,6 +224,13 @@ def test_each_crossed_particle_has_the_slope_of_its_rank():
     slope = jax.jit(jax.grad(lambda z: value(config, z, anchor, target)))(z)
     # Of the two equal ones the first has the lower rank.
     assert slope == pytest.approx(ranked[[2, 0, 1]] * 2 / 3)
+
+
+def test_particles_are_sorted_to_the_bit():
+    # The product with the identity behind the sort adds zeros and rounds nothing.
+    rows = np.random.default_rng(5).normal(size=(3, 6, 33)) * np.logspace(-30, 30, 33)
+    rows = rows.astype(np.float32)
+    np.testing.assert_array_equal(jax.jit(_ascending)(*rows), np.sort(rows, axis=-1))
 
 
 def test_quantile_and_squared_losses_against_their_definitions():

@@ -70,7 +70,8 @@ def test_every_lane_has_its_own_transitions():
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_a_vector_environment_in_each_mode(mode):
-    env = SyncVectorEnv([Counts, Counts], autoreset_mode=mode)
+    # Without copies a reset writes over the observation before it.
+    env = SyncVectorEnv([Counts, Counts], copy=False, autoreset_mode=mode)
     ended = []
     agent = sf.NeuralAgent(env, eval_env=Counts(), **NETWORK)
     agent.learn(26, lambda _, episode: ended.append(episode))
@@ -84,6 +85,19 @@ def test_a_vector_environment_in_each_mode(mode):
     assert [(e.total, e.length) for e in ended[:4]] == [(6.0, 3), (6.0, 3), (3.0, 2), (3.0, 2)]
     assert agent.observation_space == Counts.observation_space
     assert agent.evaluate(2).tolist() == [6.0, 3.0]
+
+
+def test_a_vector_environment_by_its_name(tmp_path):
+    env = gym.make_vec("CartPole-v1", 2, vectorization_mode="sync")
+    agent = sf.NeuralAgent(env, **NETWORK).learn(40)
+    assert agent.evaluate(1).shape == (1,)  # in one of its kind
+    agent.save(tmp_path / "agent")
+    assert sf.load(tmp_path / "agent").learn(10).num_timesteps == 50
+    wrapped = gym.make_vec("CartPole-v1", 2, vectorization_mode="sync", wrappers=[gym.Wrapper])
+    with pytest.raises(InputError, match="is not registered: pass eval_env for evaluation"):
+        sf.NeuralAgent(wrapped, **NETWORK).evaluate(1)
+    with pytest.raises(InputError, match="a VectorEnv of one environment: pass that one"):
+        sf.NeuralAgent(gym.make_vec("CartPole-v1", 1, vectorization_mode="sync"))
 
 
 def test_void_rows_are_never_drawn():

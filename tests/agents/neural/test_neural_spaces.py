@@ -67,6 +67,14 @@ def test_nested_observations_are_flattened_by_gymnasium():
         agent.predict({"lamp": np.int8([1])})
 
 
+def test_one_of_several_observations():
+    # Which one, and its value in as much room as the largest takes: 1 + 2 numbers.
+    space = spaces.OneOf((spaces.Discrete(2), spaces.Box(-1, 1, (2,), np.float32)))
+    spec = spec_of(Shown(space))
+    assert spec.check((1, np.float32([0.5, -1]))).tolist() == [1, 0.5, -1]
+    assert spec.check([(1, np.float32([0.5, -1]))] * 2).shape == (2, 3)
+
+
 @pytest.mark.parametrize(
     ("space", "size", "stored"),
     [
@@ -275,6 +283,7 @@ class Letters(spaces.Space):
         (spaces.Dict({"a": spaces.Discrete(2), "word": Letters()}), None,
          "observation 'word' is a Letters, which is no number; leave it out by a wrapper"),
         (spaces.Sequence(spaces.Discrete(2)), None, "observation space Sequence"),
+        (spaces.Dict({}), None, r"observation space Dict\(\): supported are"),
         (spaces.Box(-1, 1, (2,)), spaces.Box(-1, 1, (1,)), "action space Box.*: supported are"),
         (spaces.Box(-1, 1, (2,)), spaces.MultiDiscrete([40, 40]),
          rf"has 1600 actions: .* of up to {MOST_ACTIONS}"),

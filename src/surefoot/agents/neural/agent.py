@@ -99,6 +99,8 @@ class NeuralAgent(Agent):
         """
         body, own, options = _network(network, options)
         if isinstance(env, VectorEnv):
+            if env.num_envs == 1:
+                raise InputError("env: a VectorEnv of one environment: pass that one, or its id")
             options = options | {"n_envs": int(env.num_envs)}
         super().__init__(env, config, seed=seed, eval_env=eval_env, **options)
         self._training_env = self._open(env)

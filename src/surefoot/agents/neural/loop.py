@@ -271,6 +271,3 @@ def _complaint(both: np.ndarray, reward: Any) -> str:
 
 def loss_text(loss: float) -> str:
     return f"the loss is {loss}; lower learning_rate, or set max_grad_norm"
-
-
-# --- compiled ----------------------------------------------------------------------------

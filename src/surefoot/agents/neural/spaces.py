@@ -169,6 +169,8 @@ def _actions(space: gym.Space[Any]) -> dict[str, Any]:
 def _flat_space(space: gym.Space[Any]) -> spaces.Box:
     try:
         flat = spaces.utils.flatten_space(space)
+    except ValueError:  # of no parts
+        raise InputError(f"observation space {space}: {SUPPORTED}") from None
     except NotImplementedError:
         part = _foreign_part(space, "observation space")
         raise InputError(f"{part}: {SUPPORTED}") from None
@@ -211,6 +213,8 @@ def _fits(space: gym.Space[Any], obs: Any) -> bool:
         return isinstance(obs, Mapping) and _fits(part, obs[key])
     if isinstance(space, spaces.Tuple):
         return isinstance(obs, tuple) and _fits(space.spaces[0], obs[0])
+    if isinstance(space, spaces.OneOf):  # which one, and its value
+        return isinstance(obs, tuple) and np.shape(obs[0]) == ()
     return np.shape(obs) == (space.shape or ())
 
 
