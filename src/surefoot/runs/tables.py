@@ -237,8 +237,8 @@ def read_parquet(data: bytes, source: object) -> polars.DataFrame:
         for name, dtype in schema.items():  # one cell of these can hold any number of values
             if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
                 raise InputError(f"{source}: column {name!r} holds {dtype}, not numbers or text")
-        texts = pl.col(pl.String).str.len_bytes().sum()
-        if sum(lazy.select(texts).collect().row(0)) > MOST_TEXT:
+        texts = lazy.select(pl.col(pl.String).str.len_bytes().sum()).collect()
+        if texts.width and sum(texts.row(0)) > MOST_TEXT:
             raise InputError(f"{source}: more than {MOST_TEXT:,} bytes of text are not read")
         return pl.read_parquet(io.BytesIO(data), n_rows=rows)
     except InputError:
