@@ -123,8 +123,10 @@ def check_particles(xp: Any, z: Array, name: str, min_ndim: int = 1) -> Array:
 
 @functools.cache
 def largest(xp: Any, dtype: Any, count: int) -> float:
-    """So many values up to this can be added up, and their sums compared, without overflow."""
-    return float(xp.finfo(dtype).max) / (4 * count)
+    """So many values up to this can be added up, and their sums compared, without overflow.
+    Narrower types are added in float64, where they all fit."""
+    info = xp.finfo(dtype)
+    return float(info.max) / (4 * count if info.bits == 64 else 1)
 
 
 def check_weights(xp: Any, weights: Array, z: Array, name: str) -> Array:
