@@ -19,7 +19,7 @@ from scipy import stats as scipy_stats
 
 import surefoot as sf
 from surefoot.agents.adapters import equal_particles
-from surefoot.core import stats
+from surefoot.core import bootstrap
 
 pytestmark = pytest.mark.slow
 
@@ -321,9 +321,9 @@ def test_4_000_shares_against_counts():
     for _ in range(2_000):
         x, y = (rng.integers(-2, 3, int(rng.integers(2, 7))) for _ in range(2))
         wins = sum((a > b) + Fraction(int(a == b), 2) for a in x for b in y)
-        found = stats.improvement([(x, y)], resamples=100)
-        assert abs(Fraction(found.mean) - Fraction(wins) / (len(x) * len(y))) < 1e-15
-        profile = stats.performance_profile(x, [-1.0, 0.0, 1.0])
+        better = bootstrap.improvement([(x, y)], resamples=100)
+        assert abs(Fraction(better.mean) - Fraction(wins) / (len(x) * len(y))) < 1e-15
+        profile = bootstrap.performance_profile(x, [-1.0, 0.0, 1.0])
         assert profile.mean.tolist() == pytest.approx([np.mean(x > c) for c in (-1, 0, 1)])
         assert (profile.low >= 0).all()
         assert (profile.high <= 1).all()
