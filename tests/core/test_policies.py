@@ -347,6 +347,7 @@ def test_names_with_values() -> None:
         (lambda: SSD(undecided="greedily"), ["undecided", "'greedy'?"]),
         (lambda: SSD(tolerance=-1.0), ["tolerance = -1.0"]),
         (lambda: CVaR(alpha=0.0), ["alpha = 0.0", "(0, 1]"]),
+        (lambda: CVaR(alpha="x"), ["alpha = x", "(0, 1]"]),  # type: ignore[arg-type]
         (lambda: CPW(eta=0.1), ["eta = 0.1", "[0.3, 1]"]),
         (lambda: MeanVariance(weight=float("nan")), ["weight = nan"]),
         (lambda: Explore(explore=1.5), ["explore = 1.5", "probability"]),

@@ -97,8 +97,10 @@ def _run(options: SweepOptions, sweep: Sweep) -> int:
         keep_failed=options.keep_failed,
     )
     Console().print(to_table(result.rows, f"sweep, {result.run} trainings run now"))
-    if result.comparison is not None:
-        print(f"{result.comparison}\n")
+    for comparison in result.comparisons.values():
+        print(f"{comparison}\n")
+    if result.note:
+        print(f"{result.note}\n")
     print(f"summary.csv, summary.json, trials.csv and all results are in {options.out}")
     for name, error in list(result.failures.items())[:SHOWN]:
         print(f"failed: {visible(name)}: {visible(error)}", file=sys.stderr)

@@ -150,7 +150,7 @@ def check_weights(xp: Any, weights: Array, z: Array, name: str) -> Array:
 
 def check_level(value: float, name: str) -> None:
     """A risk level in (0, 1]; traced levels cannot be looked at."""
-    if not is_traced(value) and not 0 < float(value) <= 1:
+    if not is_traced(value) and (isinstance(value, str) or not 0 < float(value) <= 1):
         raise InputError(f"{name} = {value}: it must lie in (0, 1]")
 
 

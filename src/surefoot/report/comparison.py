@@ -86,11 +86,11 @@ def _place(part: Part) -> bool:
     return isinstance(part, Figure) and part.name != "comparison"
 
 
-def verdict_parts(content: Mapping[str, Any]) -> list[Part]:
-    """One matrix for each order, where it can be read."""
+def verdict_parts(content: Mapping[str, Any], where: str = "") -> list[Part]:
+    """One matrix for each order, where it can be read; `where` ends their titles."""
     if len(content["summaries"]) > MANY:
         return []
-    return [_matrix(content, order) for order in (2, 1)]
+    return [_matrix(content, order, where) for order in (2, 1)]
 
 
 def _choice(content: Mapping[str, Any]) -> DataTable:
@@ -102,7 +102,7 @@ def _choice(content: Mapping[str, Any]) -> DataTable:
     return DataTable(("order", *SETS), tuple(rows), "Which columns are left to choose from")
 
 
-def _matrix(content: Mapping[str, Any], order: int) -> DataTable:
+def _matrix(content: Mapping[str, Any], order: int, where: str) -> DataTable:
     """What is known of each row over each column, with the two p-values."""
     names = [str(s["name"]) for s in content["summaries"]]
     cells = {(v["a"], v["b"]): _badge(v) for v in content["verdicts"] if v["order"] == order}
@@ -111,7 +111,7 @@ def _matrix(content: Mapping[str, Any], order: int) -> DataTable:
     return DataTable(
         ("row over column", *names),
         rows,
-        f"{title}: does the row dominate the column?",
+        f"{title}: does the row dominate the column?{where}",
         f"{_sentence(who)}. Below each word: p of dominance / p of non-dominance, corrected; a "
         "star where dominance is rejected without the correction.",
         "matrix",

@@ -100,9 +100,12 @@ def _verdicts(stored: Stored) -> list[Part]:
     if not stored.has("comparison.json"):
         return []
     content = stored.json("comparison.json")
+    parts: list[Part] = []
+    for task, own in content.get("environments", {"": content}).items():
+        notes = [Note(f"{note}.", "warning") for note in own["notes"]]
+        parts += [*notes, *verdict_parts(own, f" ({task})" if task else "")]
     about = "Cells are compared by the mean return of each training, paired by seed."
-    notes = [Note(f"{note}.", "warning") for note in content["notes"]]
-    return [*notes, *verdict_parts(content), Note(about, "quiet")]
+    return [*parts, Note(about, "quiet")]
 
 
 def _number(value: Any) -> str:

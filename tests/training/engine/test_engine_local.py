@@ -91,6 +91,8 @@ def test_workers_do_not_outlive_a_killed_driver(tmp_path):
         ({"workers": 0}, "workers = 0"),
         ({"retries": -1}, "retries = -1"),
         ({"address": "auto"}, "only the engine ray has an address"),
+        ({"engine": "ray", "address": "rubbish"}, "host:port or ray://host:port"),
+        ({"engine": "ray", "address": "http://a:1"}, "host:port or ray://host:port"),
     ],
 )
 def test_options_that_cannot_work(options, message):

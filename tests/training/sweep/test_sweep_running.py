@@ -19,8 +19,9 @@ from surefoot.agents.tabular import TabularConfig
 from surefoot.comparison import read_returns
 from surefoot.core.bootstrap import bootstrap_interval
 from surefoot.errors import InputError
+from surefoot.report.sources import page_of
 from surefoot.training.sweep import Sweep, run_sweep
-from surefoot.training.sweep.summary import compare_cells, improvements
+from surefoot.training.sweep.summary import compare_cells, improvements, paired_cells, too_many
 from surefoot.training.train import Training
 
 pytestmark = pytest.mark.wide
@@ -58,7 +59,7 @@ def test_table_files_and_intervals_agree_with_the_results(serial):
 
 def test_cells_are_compared_pair_by_pair_of_seeds(serial):
     out, result = serial
-    c = result.comparison
+    (c,) = result.comparisons.values()
     assert c.names == ("env.sigma=0.001", "env.sigma=0.5")
     assert c.paired
     assert [s.n for s in c.summaries] == [3, 3]
@@ -83,17 +84,27 @@ def test_verdicts_between_cells():
     def keyed(cells):
         return {(("x", name),): own for name, own in cells.items()}
 
-    c = compare_cells(keyed({"a": cell(0.0), "b": cell(1.0)}))
+    def compared(cells):
+        return compare_cells(paired_cells(keyed(cells))).get("")
+
+    c = compared({"a": cell(0.0), "b": cell(1.0)})
     assert c.verdict("x=b", "x=a").word == "established"
     assert c.verdict("x=a", "x=b").word == "contradicted"
-    same = compare_cells(keyed({"a": cell(0.0), "b": cell(0.0), "c": cell(0.0)}))
+    same = compared({"a": cell(0.0), "b": cell(0.0), "c": cell(0.0)})
     assert "established" not in {v.word for v in same.verdicts}
-    few = compare_cells(keyed({"a": {0: 1.0, 1: 2.0, 2: 3.0}, "b": {0: 5.0, 2: 6.0, 7: 1.0}}))
+    few = compared({"a": {0: 1.0, 1: 2.0, 2: 3.0}, "b": {0: 5.0, 2: 6.0, 7: 1.0}})
     assert [column.tolist() for column in few.returns.values()] == [[1.0, 3.0], [5.0, 6.0]]
-    assert compare_cells(keyed({"a": {0: 1.0}, "b": {0: 2.0}})) is None
-    assert compare_cells(keyed({"a": {0: 1.0, 1: 2.0}})) is None
-    assert compare_cells(keyed({"a": {0: 1.0, 1: 2.0}, "b": {0: 1.0, 1: math.nan}})) is None
-    assert compare_cells(keyed({str(i): {0: 1.0, 1: 2.0} for i in range(30)})) is None
+    assert compared({"a": {0: 1.0}, "b": {0: 2.0}}) is None
+    assert compared({"a": {0: 1.0, 1: 2.0}}) is None
+    assert compared({"a": {0: 1.0, 1: 2.0}, "b": {0: 1.0, 1: math.nan}}) is None
+
+
+def test_very_many_cells_have_their_returns_and_a_reason_why_no_verdicts():
+    cells = paired_cells({(("x", i),): {0: 1.0, 1: 2.0} for i in range(30)})
+    assert compare_cells(cells) == {}
+    assert too_many(cells).startswith("30 cells are too many")
+    assert len(cells[""].columns) == 30
+    assert too_many(paired_cells({(("x", i),): {0: 1.0, 1: 2.0} for i in range(24)})) == ""
 
 
 def test_the_same_again_runs_nothing_and_more_seeds_run_only_those(serial):
@@ -257,17 +268,59 @@ def test_a_training_is_made_again_from_the_file_of_its_result(serial):
     assert f"{again.key}.json" == name
 
 
-def test_cells_of_different_environments_are_not_compared_but_improvement_is_averaged():
+def test_cells_are_compared_within_their_environment_and_improvement_is_averaged():
+    rng = np.random.default_rng(1)
+    noise = {env: rng.normal(0, 3, 60) for env in ("A-v0", "B-v0")}
+    # In A qr is better, in B wgf is, by a thousand times as much: neither wins where both are mixed
+    better = {("A-v0", "qr"): 1.0, ("A-v0", "wgf"): 0.0, ("B-v0", "qr"): 0.0, ("B-v0", "wgf"): 1.0}
     cells = {
-        (("env", env), ("loss", loss)): {0: scale * value, 1: scale * (value + 1)}
+        (("env", env), ("loss", loss)): {
+            seed: scale * (better[env, loss] + noise[env][seed] + rng.normal(0, 0.3))
+            for seed in range(60)
+        }
         for env, scale in (("A-v0", 1.0), ("B-v0", 1000.0))
-        for loss, value in (("qr", 3.0), ("wgf", 1.0))
+        for loss in ("qr", "wgf")
     }
-    assert compare_cells(cells) is None
+    compared = compare_cells(paired_cells(cells))
+    assert {env: c.names for env, c in compared.items()} == dict.fromkeys(
+        ("A-v0", "B-v0"), ("loss=qr", "loss=wgf")
+    )
+    assert compared["A-v0"].verdict("loss=qr", "loss=wgf").word == "established"
+    assert compared["B-v0"].verdict("loss=wgf", "loss=qr").word == "established"
+    assert "of B-v0" in str(compared["B-v0"])
     (row,) = improvements(cells)
-    assert (row["a"], row["b"], row["tasks"], row["mean"]) == ("loss=qr", "loss=wgf", 2, 1.0)
+    assert (row["a"], row["b"], row["tasks"]) == ("loss=qr", "loss=wgf", 2)
+    assert row["low"] < 0.5 < row["high"]
     one = {chosen: own for chosen, own in cells.items() if dict(chosen)["env"] == "A-v0"}
-    assert compare_cells(one).names == ("env=A-v0 loss=qr", "env=A-v0 loss=wgf")
+    assert paired_cells(one)["A-v0"].columns.keys() == {
+        "env=A-v0 loss=qr", "env=A-v0 loss=wgf"
+    }  # fmt: skip
+
+
+def test_a_sweep_over_environments_has_verdicts_for_each_on_disk_and_on_its_page(tmp_path):
+    tasks = ["surefoot/Insurance-v0", "surefoot/Portfolio-v0"]
+    base = {name: value for name, value in CLIFF.items() if name not in ("env", "behaviour")}
+    grid = {"env": tasks, "behaviour": ["greedy", "cvar:0.25"]}
+    out = tmp_path / "sweep"
+    result = run_sweep(Sweep(base | {"steps": 200}, grid, (0, 1, 2)), out, engine="serial")
+    assert list(result.comparisons) == tasks
+    stored = json.loads((out / "comparison.json").read_text())["environments"]
+    for number, task in enumerate(tasks, start=1):
+        table = read_returns(out / f"returns-{number}.csv")
+        cells = {row["behaviour"]: row["mean"] for row in result.rows if row["env"] == task}
+        assert {name: column.mean() for name, column in table.items()} == pytest.approx(
+            {f"behaviour={name}": mean for name, mean in cells.items()}
+        )
+        words = [v.word for v in result.comparisons[task].verdicts]
+        assert [v["word"] for v in stored[task]["verdicts"]] == words
+    titles = [part.title for section in page_of(out).sections for part in section.parts]
+    for task in tasks:
+        assert sum(f"does the row dominate the column? ({task})" in title for title in titles) == 2
+    # The same directory for one environment: tables of the other are not left behind.
+    run_sweep(Sweep(base | {"steps": 200}, grid | {"env": tasks[:1]}, (0, 1, 2)), out,
+              engine="serial")  # fmt: skip
+    assert "verdicts" in json.loads((out / "comparison.json").read_text())
+    assert {path.name for path in out.glob("returns*")} == {"returns.csv"}
 
 
 def test_a_sweep_shows_itself_in_a_notebook(serial):

@@ -16,6 +16,7 @@ one thread. Nothing an engine does is part of what is computed: results are equa
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
@@ -28,6 +29,7 @@ __all__ = ["ENGINES", "RETRIES", "Board", "check_engine", "run_jobs"]
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 ENGINES = ("serial", "local", "ray")
+ADDRESS = r"local|auto|(ray://)?[^\s/:]+:\d{1,5}"
 RETRIES = 3
 """How often a job is tried again after the death of its worker."""
 
@@ -72,6 +74,8 @@ def check_engine(
         raise unknown("engine", engine, ENGINES)
     if address and engine != "ray":
         raise InputError(f"address = {address!r}: only the engine ray has an address")
+    if address and not re.fullmatch(ADDRESS, address):
+        raise InputError(f"address = {address!r}: use local, auto, host:port or ray://host:port")
     at_least(1, workers=1 if workers is None else workers)
     at_least(0, retries=retries)
 

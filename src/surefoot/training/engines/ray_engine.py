@@ -229,9 +229,7 @@ def _check_reachable(address: str) -> None:
     """Ray itself tries for a minute, and then ends the process."""
     if address == "auto":
         return
-    host, colon, port = address.removeprefix("ray://").partition(":")
-    if not (host and colon and port.isdigit()):
-        raise InputError(f"address = {address!r}: use local, auto, host:port or ray://host:port")
+    host, _, port = address.removeprefix("ray://").partition(":")
     try:
         socket.create_connection((host, int(port)), timeout=10).close()
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,11 +25,14 @@ from surefoot.training.engines.board import CounterPlace, counter
 from surefoot.training.sweep.spec import Setting, Sweep, words
 from surefoot.training.sweep.store import ResultStore
 from surefoot.training.sweep.summary import (
+    Paired,
     SweepCell,
     Values,
     compare_cells,
     improvements,
+    paired_cells,
     to_csv,
+    too_many,
 )
 from surefoot.training.train import Training
 from surefoot.training.trials import run_counted, run_training
@@ -48,12 +52,15 @@ class SweepResult:
     """Why trials have no result, by their name."""
     run: int
     """Trials that were run now; the others were there."""
-    comparison: Comparison | None = None
-    """Dominance between the cells, paired by seed; None where there are no two, or too many."""
+    comparisons: dict[str, Comparison] = field(default_factory=dict)
+    """Dominance between the cells of each environment, paired by seed, where there are two or more
+    and not too many. The key is the environment if the grid has several, else ""."""
     improvements: list[dict[str, Any]] = field(default_factory=list)
     """Of pairs of cells: how likely a training of a does better than one of b, with intervals."""
     values: Values = field(default_factory=dict)
     """The mean return of each training, by cell and seed."""
+    note: str = ""
+    """Why there are no verdicts, if there are too many cells."""
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -210,22 +217,33 @@ def _finish(
         rows.append(SweepCell(chosen, tuple(records), len(members) - len(records)).row())
     atomic_write(directory.file("summary.csv"), to_csv(rows))
     atomic_write(directory.file("trials.csv"), to_csv(lines))
-    comparison, better = compare_cells(values), improvements(values)
-    _write_comparison(directory, comparison, values)
+    paired, better = paired_cells(values), improvements(values)
+    comparisons = compare_cells(paired)
+    _write_comparisons(directory, comparisons, paired)
     directory.write_summary({"cells": rows, "improvements": better, "failures": failures})
     if not failures:
         directory.mark_complete()
-    return SweepResult(rows, failures, run, comparison, better, values)
+    return SweepResult(rows, failures, run, comparisons, better, values, too_many(paired))
 
 
-def _write_comparison(
-    directory: RunDir, comparison: Comparison | None, values: dict[Setting, dict[int, float]]
+def _write_comparisons(
+    directory: RunDir, comparisons: dict[str, Comparison], paired: dict[str, Paired]
 ) -> None:
-    """What `surefoot report` shows, and a table that `surefoot compare` reads."""
-    if comparison is None:  # of an earlier, larger sweep
-        for name in ("comparison.json", "returns.csv"):
-            directory.file(name).unlink(missing_ok=True)
-        return
-    atomic_write(directory.file("comparison.json"), json_bytes(comparison.to_dict()))
-    seeds = [s for s in next(iter(values.values())) if all(s in own for own in values.values())]
-    write_returns(directory.file("returns.csv"), comparison.returns, ("seed", seeds))
+    """What `surefoot report` shows, and tables that `surefoot compare` reads: returns.csv, or
+    returns-1.csv and so on in the order in which the grid names the environments."""
+    several = len(paired) > 1
+    tables = {
+        f"returns-{i}.csv" if several else "returns.csv": own
+        for i, own in enumerate(paired.values(), start=1)
+    }
+    for path in directory.path.iterdir():  # of an earlier, larger sweep
+        old = path.name == "comparison.json" or re.fullmatch(r"returns(-\d+)?\.csv", path.name)
+        if old and path.name not in tables:
+            path.unlink()
+    for name, (seeds, columns) in tables.items():
+        write_returns(directory.file(name), columns, ("seed", seeds))
+    content = {task: own.to_dict() for task, own in comparisons.items()}
+    if content:
+        only = next(iter(content.values()))
+        content = {"environments": content} if several else only
+        atomic_write(directory.file("comparison.json"), json_bytes(content))

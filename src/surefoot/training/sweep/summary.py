@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.table import Table
@@ -81,31 +81,61 @@ def improvements(cells: Values) -> list[dict[str, Any]]:
     return rows
 
 
-def compare_cells(cells: Values) -> Comparison | None:
-    """Dominance between cells, paired by seed.
+class Paired(NamedTuple):
+    """The cells of one environment by the seeds that all of them have."""
 
-    Episodes of one training are not independent, so a training is one value. Seeds that a cell has
-    no result for are left out. None where there is nothing to compare: one cell, several
-    environments, or more cells than a matrix can show.
+    seeds: list[int]
+    columns: dict[str, np.ndarray]
+
+
+def paired_cells(cells: Values) -> dict[str, Paired]:
+    """By environment: returns of different ones are not comparable. Where there are several it is
+    left out of the cells' names."""
+    tasks = {task_of(chosen) for chosen in cells}
+    own: dict[str, dict[str, Mapping[int, float]]] = {}
+    for chosen, values in cells.items():
+        rest = tuple(pair for pair in chosen if len(tasks) == 1 or pair[0] != "env")
+        own.setdefault(task_of(chosen), {})[words(rest)] = values
+    paired = {}
+    for task, named in own.items():
+        first = next(iter(named.values()))
+        seeds = [seed for seed in first if all(seed in values for values in named.values())]
+        columns = {name: np.array([v[seed] for seed in seeds]) for name, v in named.items()}
+        if len(columns) > 1 and len(seeds) > 1:
+            paired[task] = Paired(seeds, columns)
+    return paired
+
+
+def compare_cells(paired: Mapping[str, Paired]) -> dict[str, Comparison]:
+    """Dominance between the cells of each environment, paired by seed.
+
+    Episodes of one training are not independent, so a training is one value. None of environments
+    with more cells than a matrix can show, or with returns that are not finite.
     """
-    if len({task_of(chosen) for chosen in cells}) > 1:
-        return None
-    values = {words(chosen): own for chosen, own in cells.items()}
-    seeds = [s for s in next(iter(values.values()), {}) if all(s in own for own in values.values())]
-    if not 2 <= len(values) <= MANY or len(seeds) < 2:
-        return None
-    columns = {name: np.array([own[seed] for seed in seeds]) for name, own in values.items()}
-    if not all(np.isfinite(column).all() for column in columns.values()):
-        return None
-    tests = len(columns) * (len(columns) - 1)
-    resamples = max(
-        1000, math.ceil(2 * tests / LEVEL)
-    )  # a correction over all pairs must leave some
-    source = f"the cells, {len(seeds)} seeds each"
-    return compare(
-        columns, paired=True, dependence="none", prices=False, resamples=resamples, level=LEVEL,
-        source=source,
-    )  # fmt: skip
+    compared = {}
+    for task, (seeds, columns) in paired.items():
+        if len(columns) > MANY or not all(np.isfinite(c).all() for c in columns.values()):
+            continue
+        tests = len(columns) * (len(columns) - 1)
+        # A correction over all pairs must leave some.
+        resamples = max(1000, math.ceil(2 * tests / LEVEL))
+        where = f" of {task}" if len(paired) > 1 else ""
+        compared[task] = compare(
+            columns, paired=True, dependence="none", prices=False, resamples=resamples,
+            level=LEVEL, source=f"the cells{where}, {len(seeds)} seeds each",
+        )  # fmt: skip
+    return compared
+
+
+def too_many(paired: Mapping[str, Paired]) -> str:
+    """Says that there are no verdicts because there are too many cells; else nothing."""
+    most = max((len(columns) for _, columns in paired.values()), default=0)
+    if most <= MANY:
+        return ""
+    return (
+        f"{most} cells are too many to be compared in pairs, beyond {MANY} no word would stand the "
+        "correction: compare some columns of returns.csv."
+    )
 
 
 def to_csv(rows: Sequence[dict[str, Any]]) -> bytes:
