@@ -59,7 +59,7 @@ def comparison_parts(stored: Stored, figures: list[Part]) -> list[Part]:
 
 
 def _parts(content: Mapping[str, Any], figures: list[Any]) -> list[Part]:
-    parts: list[Part] = [_choice(content)]
+    parts: list[Part] = [choice_part(content)]
     parts += [Note(f"{note}.", "warning") for note in content["notes"]]
     parts += verdict_parts(content)
     parts += [_captioned(part) for part in sorted(figures, key=_place)]
@@ -93,13 +93,14 @@ def verdict_parts(content: Mapping[str, Any], where: str = "") -> list[Part]:
     return [_matrix(content, order, where) for order in (2, 1)]
 
 
-def _choice(content: Mapping[str, Any]) -> DataTable:
+def choice_part(content: Mapping[str, Any], where: str = "") -> DataTable:
+    """Who dominates, and whom nobody does; `where` ends the title."""
     rows = []
     for order in (2, 1):
         chosen = content["orders"][str(order)]
         cells = [", ".join(chosen[name]) or "none" for name in SETS.values()]
         rows.append((ORDER_TITLES[order], *cells))
-    return DataTable(("order", *SETS), tuple(rows), "Which columns are left to choose from")
+    return DataTable(("order", *SETS), tuple(rows), f"Which columns are left to choose from{where}")
 
 
 def _matrix(content: Mapping[str, Any], order: int, where: str) -> DataTable:

@@ -99,12 +99,27 @@ def test_verdicts_between_cells():
     assert compared({"a": {0: 1.0, 1: 2.0}, "b": {0: 1.0, 1: math.nan}}) is None
 
 
-def test_very_many_cells_have_their_returns_and_a_reason_why_no_verdicts():
-    cells = paired_cells({(("x", i),): {0: 1.0, 1: 2.0} for i in range(30)})
-    assert compare_cells(cells) == {}
-    assert too_many(cells).startswith("30 cells are too many")
-    assert len(cells[""].columns) == 30
-    assert too_many(paired_cells({(("x", i),): {0: 1.0, 1: 2.0} for i in range(24)})) == ""
+def test_many_cells_are_compared_by_step_down_and_very_many_are_told_why_not():
+    rng = np.random.default_rng(2)
+    noise = rng.normal(0, 3, 40)
+
+    def cells(number, best=None):
+        own = rng.normal(0, 0.3, (number, 40)) + noise
+        return paired_cells(
+            {
+                (("x", i),): {seed: float(own[i, seed]) + 9 * (i == best) for seed in range(40)}
+                for i in range(number)
+            }
+        )
+
+    (many,) = compare_cells(cells(26, best=3)).values()
+    assert many.correction == "romano-wolf"
+    assert all(many.verdict("x=3", f"x={i}").word == "established" for i in range(26) if i != 3)
+    others = {v.word for v in many.verdicts if "x=3" not in (v.a, v.b)}
+    assert "established" not in others
+    assert too_many(cells(100)) == ""
+    assert compare_cells(cells(101)) == {}
+    assert too_many(cells(101)).startswith("101 cells are not compared")
 
 
 def test_the_same_again_runs_nothing_and_more_seeds_run_only_those(serial):
@@ -316,6 +331,7 @@ def test_a_sweep_over_environments_has_verdicts_for_each_on_disk_and_on_its_page
     titles = [part.title for section in page_of(out).sections for part in section.parts]
     for task in tasks:
         assert sum(f"does the row dominate the column? ({task})" in title for title in titles) == 2
+        assert f"Which columns are left to choose from ({task})" in titles
     # The same directory for one environment: tables of the other are not left behind.
     run_sweep(Sweep(base | {"steps": 200}, grid | {"env": tasks[:1]}, (0, 1, 2)), out,
               engine="serial")  # fmt: skip

@@ -23,6 +23,7 @@ from surefoot.training.sweep.spec import Setting, words
 
 ALPHA = 0.25
 LEVEL = 0.05
+MOST_CELLS = 100  # of one environment: half a minute for all their pairs
 MEASURES = ("mean", "low", "high", f"cvar_{ALPHA:g}", "training_return")
 
 
@@ -110,19 +111,21 @@ def compare_cells(paired: Mapping[str, Paired]) -> dict[str, Comparison]:
     """Dominance between the cells of each environment, paired by seed.
 
     Episodes of one training are not independent, so a training is one value. None of environments
-    with more cells than a matrix can show, or with returns that are not finite.
+    with more than `MOST_CELLS`, or with returns that are not finite.
     """
     compared = {}
     for task, (seeds, columns) in paired.items():
-        if len(columns) > MANY or not all(np.isfinite(c).all() for c in columns.values()):
+        if len(columns) > MOST_CELLS or not all(np.isfinite(c).all() for c in columns.values()):
             continue
         tests = len(columns) * (len(columns) - 1)
-        # A correction over all pairs must leave some.
-        resamples = max(1000, math.ceil(2 * tests / LEVEL))
+        # Holm's correction needs resamples for each pair, the step-down of many pairs does not.
+        few = len(columns) <= MANY
         where = f" of {task}" if len(paired) > 1 else ""
         compared[task] = compare(
-            columns, paired=True, dependence="none", prices=False, resamples=resamples,
-            level=LEVEL, source=f"the cells{where}, {len(seeds)} seeds each",
+            columns, paired=True, dependence="none", prices=False, level=LEVEL,
+            correction="holm" if few else "romano-wolf",
+            resamples=max(1000, math.ceil(2 * tests / LEVEL)) if few else 1000,
+            source=f"the cells{where}, {len(seeds)} seeds each",
         )  # fmt: skip
     return compared
 
@@ -130,11 +133,11 @@ def compare_cells(paired: Mapping[str, Paired]) -> dict[str, Comparison]:
 def too_many(paired: Mapping[str, Paired]) -> str:
     """Says that there are no verdicts because there are too many cells; else nothing."""
     most = max((len(columns) for _, columns in paired.values()), default=0)
-    if most <= MANY:
+    if most <= MOST_CELLS:
         return ""
     return (
-        f"{most} cells are too many to be compared in pairs, beyond {MANY} no word would stand the "
-        "correction: compare some columns of returns.csv."
+        f"{most} cells are not compared in pairs, only up to {MOST_CELLS} are: choose some columns "
+        "of returns.csv (surefoot compare --columns)."
     )
 
 
