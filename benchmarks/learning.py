@@ -278,9 +278,11 @@ def plot(kept: dict[str, Any], settings: tuple[Setting, ...], out: Path) -> Path
                 ax.plot(steps, curve, color=look.color, alpha=0.25, linewidth=0.8)
             middle = [interquartile_mean(column) for column in curves.T]
             label = f"{NAMES[method]} ({len(runs)} seeds)"
-            ax.plot(steps, middle, color=look.color, linestyle=look.linestyle, label=label)
+            line = ":" if method == "sb3" else look.linestyle
+            ax.plot(steps, middle, color=look.color, linestyle=line, label=label)
         ax.set_title(setting.name)
-        ax.set_xlabel("environment steps")
+        ax.set_xlabel("thousands of environment steps")
+        ax.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1000:g}")
         legend(ax, fontsize=8)
     np.ravel(axes)[0].set_ylabel("return, greedy episodes")
     png, _ = render(figure)
