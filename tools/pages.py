@@ -46,7 +46,7 @@ least as good" is a one-sided Welch test at level 0.05 that ours is not worse by
 shown on Acrobot, LavaGap and Breakout. On highway-fast it is not: the means differ by 0.2 of 30,
 but seeds differ by 3 to 4 after 3,000 steps, and five of each leave an interval from -5 to 5, wider
 than the margin of 3; half way QR-DQN was ahead. Ours takes 0.4 of the CPU time on the other
-three; on highway-fast nearly all of it is the environment's.
+three, and as much on highway-fast, whose own steps are slow.
 """
 
 

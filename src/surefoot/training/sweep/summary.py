@@ -137,7 +137,7 @@ def too_many(paired: Mapping[str, Paired]) -> str:
         return ""
     return (
         f"{most} cells are not compared in pairs, only up to {MOST_CELLS} are: choose some columns "
-        "of returns.csv (surefoot compare --columns)."
+        "of the table of returns (surefoot compare --columns)."
     )
 
 
