@@ -37,6 +37,8 @@ def test_values_by_hand() -> None:
     assert sp.cvar(Z, 0.6) == pytest.approx(-0.05 / 0.6)
     assert sp.cvar(Z, 1.0) == pytest.approx(1.0)
     assert sp.cvar(Z, 0.05) == pytest.approx(-1.0)
+    # The lower of two draws: of 16 pairs -1 in 7, 0 in 5, 2 in 3, 3 in 1: (-7 + 0 + 6 + 3) / 16.
+    assert sp.worse_of_two(Z) == pytest.approx(0.125)
     # E[(1 - Z)_+] = (2 + 1) / 4.
     assert sp.cumulative_cdf(Z, 1.0) == pytest.approx(0.75)
     # Variance: mean of squares 14 / 4 minus 1; third moment (-1 + 8 + 27) / 4.
@@ -159,6 +161,17 @@ def test_cvar_rises_with_its_level(z: np.ndarray, a: float, b: float) -> None:
     assert sp.cvar(z, high) <= sp.mean(z) + 1e-12
 
 
+@given(particles(), particles())
+@settings(max_examples=60, deadline=None)
+def test_the_worse_of_two_draws(z: np.ndarray, other: np.ndarray) -> None:
+    pairs = np.minimum(z[:, None], z[None, :])
+    assert sp.worse_of_two(z) == pytest.approx(pairs.mean(), abs=1e-9)
+    assert sp.worse_of_two(z) <= sp.mean(z) + 1e-12
+    # What dominates in the second order is better by every concave yardstick, and by this one.
+    floor = np.minimum(z, other.mean())  # dominated by z
+    assert sp.worse_of_two(floor) <= sp.worse_of_two(z) + 1e-12
+
+
 FUNCTIONS = {
     "quantile": lambda z, w, t: sp.quantile(z, t, weights=w),
     "cumulative_quantile": lambda z, w, t: sp.cumulative_quantile(z, t, weights=w),
@@ -166,6 +179,7 @@ FUNCTIONS = {
     "cumulative_cdf": lambda z, w, t: sp.cumulative_cdf(z, t, weights=w),
     "cvar": lambda z, w, t: sp.cvar(z, 0.3, weights=w),
     "variance": lambda z, w, t: sp.variance(z, weights=w),
+    "worse_of_two": lambda z, w, t: sp.worse_of_two(z),
     "wasserstein": lambda z, w, t: sp.wasserstein(z, z[..., :3] + 1, 2, x_weights=w),
     "dispersion": lambda z, w, t: sp.dispersion_space(z, t, weights=w).right_asymptote,
 }

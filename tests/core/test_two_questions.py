@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from surefoot.core.dominance import ssd_dominates
 from surefoot.core.evidence import Known
 from surefoot.errors import InputError
 from surefoot.policies import SSD, DecidedBy, Explore, policy_named, policy_text
@@ -24,6 +25,11 @@ pytestmark = pytest.mark.usefixtures("no_rank_promotion")
 
 SURE, RISKY, POOR = [1.0] * 4, [0.0, 0.0, 2.0, 2.4], [-99.0] * 4
 N = [20, 20, 20]
+
+
+grid = st.integers(-256, 256).map(lambda k: k / 32)
+estimates = hnp.arrays(np.float64, (3, 4), elements=grid)
+counts = hnp.arrays(np.int64, 3, elements=st.sampled_from([0, 1, 2, 3, 8, 30, 500]))
 
 
 def decide(z: object, n: object = N, mask: object = None, policy: SSD = SSD()) -> Decision:  # noqa: B008
@@ -72,25 +78,62 @@ def test_errors_that_are_known_themselves() -> None:
 
 
 def test_worth_more() -> None:
-    # At 19 degrees of freedom 3 normal deviations are 3.45 standard errors, 0.878.
-    for more, action in ((0.75, 0), (0.80, 1)):
-        decision = decide([SURE, np.add(RISKY, more), POOR])
+    # At 19 degrees of freedom 3 normal deviations are 3.45 standard errors, 0.878. But the gap must
+    # not be larger than what the sure action saves, either: the worse of two draws of the risky one
+    # is lower than its mean by half of (2 + 2.4 + 2 + 2.4 + 0 + 0.4) / 8, by 0.575.
+    for gap, action in ((0.5, 0), (0.57, 0), (0.58, 1), (0.85, 1), (0.9, 1)):
+        decision = decide([SURE, np.add(RISKY, gap - 0.1), POOR])
         assert decision.action == action
         assert decision.decided_by == (DecidedBy.DOMINANCE, DecidedBy.SCORE)[action]
-    # Two deviations are 2.18 standard errors, 0.555: told apart from 0.1 + 0.46 on.
+        assert decision.tied.tolist() == [action == 0, True, False]
+    # From 200 observations on 3.06 standard errors are 0.241: beyond them the gap is real.
+    for gap, action in ((0.23, 0), (0.25, 1)):
+        assert decide([SURE, np.add(RISKY, gap - 0.1), POOR], [200] * 3).action == action
+    # Two deviations are 2.18 standard errors of 0.2544, 0.555.
     two = SSD(standard_errors=2.0)
-    assert [decide([SURE, np.add(RISKY, x), POOR], policy=two).action for x in (0.4, 0.5)] == [0, 1]
+    for gap, action in ((0.54, 0), (0.56, 1)):
+        assert decide([SURE, np.add(RISKY, gap - 0.1), POOR], policy=two).action == action
+
+
+def test_surety_that_saves_little_pays_for_little() -> None:
+    # Both are noisy, the second a quarter more. Of -3, -1, 1, 3 the worse of two draws is lower
+    # than the mean by half of 2 (2 + 4 + 6 + 2 + 4 + 2) / 16, by 1.25; of the second by 1.5625. The
+    # first saves 0.3125, far less than the three errors of 0.36 that could be chance.
+    tighter, wider = np.array([-3.0, -1.0, 1.0, 3.0]), 1.25 * np.array([-3.0, -1.0, 1.0, 3.0])
+    for gap, action in ((0.31, 0), (0.32, 1)):
+        decision = decide([tighter, wider + gap, POOR], [100] * 3)
+        np.testing.assert_allclose(decision.error[0], ((5 + 7.8125) / 99) ** 0.5)
+        assert decision.action == action
+    # The same of an ensemble, whose gaps have a deviation of 0.2944.
+    shift = np.zeros((4, 3, 1))
+    shift[:, 1, 0] = [-0.3, 0.3, -0.2, 0.2]
+    for gap, action in ((0.31, 0), (0.32, 1)):
+        members = np.array([tighter, wider + gap, POOR]) + shift
+        assert int(SSD().decide(members, 0).action) == action
+    # It has nothing to make up for where the mean is the better one.
+    assert decide([tighter, wider - 0.01, POOR], [100] * 3).action == 0
 
 
 def test_outright_dominance_comes_first() -> None:
     # F^-2 of the first 0.25, 0.5, 1, 2 is nowhere below the second's 0.225, 0.475, 0.725, 0.975,
-    # which is surer about its mean: -0.019 against -0.25 at 1/4. From two observations they tie.
+    # which is surer about its mean: -0.019 against -0.25 at 1/4. Two observations tell nothing of
+    # the gap of 1.025; but all that the second saves is 10 / 16 less 0.3 / 16.
     z = [[1.0, 1.0, 2.0, 4.0], [0.9, 1.0, 1.0, 1.0], POOR]
     decision = decide(z, [2, 2, 2])
-    assert decision.tied[:2].all()
-    assert decision.surer[1] > 0.2
     assert decision.action == 0
-    assert decision.decided_by == DecidedBy.DOMINANCE
+    assert decision.decided_by == DecidedBy.SCORE
+    assert decision.gap[1] < decision.error[1] * 19.2
+    assert decision.surer[1] > 0.2
+
+
+@given(estimates, counts)
+@settings(max_examples=100, deadline=None)
+def test_what_is_dominated_outright_is_never_tied(z: np.ndarray, n: np.ndarray) -> None:
+    z[1] = np.sort(z[0]) - np.abs(np.sort(z[1])) / 8 - 1 / 64
+    decision = decide(z, np.maximum(n, 2))
+    assert ssd_dominates(z[0], z[1])
+    if decision.gap[0] == 0:
+        assert not decision.tied[1]
 
 
 @pytest.mark.parametrize("few", [0, 1])
@@ -123,16 +166,17 @@ def test_without_evidence_nothing_is_compared(few: int) -> None:
 
 # Pairs whose curves about the mean cross, with the actions that each rule takes. First: curves
 # -0.75, -0.5, -0.25 (mean 0) and -0.525, -1.05, -0.575 (mean 0.1): short by 0.225 and by 0.55.
-# Second: -0.775, -0.525, -0.275 (mean 0.1) and -0.5, -1, -0.5 (mean 0): by 0.275 and by 0.475.
+# Second: -0.755, -0.505, -0.255 (mean 0.02) and -0.35, -0.6, -0.475 (mean 0): by 0.405 and by 0.22.
+# The one of the lower mean saves 1.075 - 0.75 and 0.7575 - 0.7125: more than it costs.
 CROSSED = (
     [[-3.0, 1.0, 1.0, 1.0], [-2.0, -2.0, 2.0, 2.4], POOR],
-    [[-3.0, 1.1, 1.1, 1.2], [-2.0, -2.0, 2.0, 2.0], POOR],
+    [[-3.0, 1.02, 1.02, 1.04], [-1.4, -1.0, 0.5, 1.9], POOR],
 )
 
 
 @pytest.mark.parametrize(
     ("rule", "actions"),
-    [(None, (1, 0)), ("least_violation", (0, 0)), ("greedy", (1, 0)), ("lexicographic", (1, 1))],
+    [(None, (1, 0)), ("least_violation", (0, 1)), ("greedy", (1, 0)), ("lexicographic", (1, 1))],
 )
 def test_where_curves_cross(rule: str | None, actions: tuple[int, int]) -> None:
     policy = SSD() if rule is None else SSD(undecided=rule)
@@ -184,9 +228,6 @@ def test_evidence_that_is_missing_or_does_not_fit() -> None:
         SSD(standard_errors=0.0)
 
 
-grid = st.integers(-256, 256).map(lambda k: k / 32)
-estimates = hnp.arrays(np.float64, (3, 4), elements=grid)
-counts = hnp.arrays(np.int64, 3, elements=st.sampled_from([0, 1, 2, 3, 8, 30, 500]))
 NUMBERS = ("margin", "violations", "gap", "error", "surer")
 
 
@@ -204,7 +245,7 @@ def test_no_unit_comes_in(z: np.ndarray, n: np.ndarray, power: int, dtype: type)
         jax.device_get(SSD().decide(x, key, mask, n=n)) for x in (z, z * dtype(2.0**power))
     )
     same_in_another_unit(one, other, power)
-    # Never more than the evidence allows below the best mean.
+    # Never more below the best mean than the evidence allows.
     tied = one.gap <= 235 * one.error  # Student's factor at one degree of freedom
     assert bool((one.gap == 0)[one.action] or tied[one.action])
 

@@ -136,13 +136,8 @@ class Explanation:
             return [f"action {self.names[self.action]}: {why}"]
         if self.by_mean_alone:
             return [f"action {self.names[self.action]}: {ALONE}"]
-        if (self.surer[others] > 0).any():  # less sure about its mean, but never worse
-            names = ", ".join(self.names[a] for a in others)
-            why = f"its return dominates that of {names} outright"
-            by = f"it leads by up to {self.margin:.4g} on the curve of lower-tail sums (F^-2)"
-        else:
-            lead = [f"{self.names[a]} by up to {-self._lowest(int(a)):.4g}" for a in others]
-            by = f"surer than {', '.join(lead)} on the curve of lower-tail sums about the mean"
+        lead = [f"{self.names[a]} by up to {-self._lowest(int(a)):.4g}" for a in others]
+        by = f"surer than {', '.join(lead)} on the curve of lower-tail sums about the mean"
         return [f"action {self.names[self.action]}: {why}", by]
 
     def _lowest(self, a: int) -> float:
@@ -172,6 +167,11 @@ class Explanation:
                 said.append(
                     f"{name} and {self.names[best]} are worth the same as far as the data tell: "
                     f"gap {gap:.3g}, standard error {error:.2g}; {more}"
+                )
+            elif gap <= self.standard_errors * error:
+                said.append(
+                    f"{name} seems to be worth less than {self.names[best]}, and is not so much "
+                    f"surer that this would not matter: gap {gap:.3g}, standard error {error:.2g}"
                 )
             else:
                 said.append(

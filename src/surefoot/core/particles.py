@@ -17,6 +17,7 @@ import functools
 import math
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from surefoot.core import array
@@ -184,6 +185,20 @@ def cvar(
     array.check_level(alpha, "alpha")
     xp, s = sort_particles(z, weights, assume_sorted=assume_sorted)
     return xp.astype(_integral(xp, s, alpha, "alpha") / alpha, s.dtype)
+
+
+def worse_of_two(z: Array, *, assume_sorted: bool = False) -> Array:
+    """`E[min(Z, Z')]` of two independent draws: the mean less half of Gini's mean difference.
+
+    Of the N^2 pairs, the i-th particle from below is the lower one in `2 (N - i) + 1`.
+    """
+    xp, s = sort_particles(z, None, assume_sorted=assume_sorted)
+    n = s.z.shape[-1]
+    lower = xp.astype(2 * (n - xp.arange(n, device=array.device(s.z))) - 1, s.z.dtype)
+    pairs = s.z * xp.reshape(lower, (1,) * (s.z.ndim - 1) + (n,))
+    if array.compat.is_jax_array(pairs):  # no fused multiply-add, which a batch could change
+        pairs = jax.lax.optimization_barrier(pairs)
+    return xp.astype(array.divide(array.divide(array.total(xp, pairs), n), n), s.dtype)
 
 
 def mean(z: Array, *, weights: Array | None = None) -> Array:

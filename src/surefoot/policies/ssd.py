@@ -1,8 +1,9 @@
 """The policy by second-order stochastic dominance: among actions worth the same, the surest.
 
 `SSD()` asks two questions. Worth the same? Statistical: an action is tied with the best mean if
-the gap between them lies within a few standard errors. Which is surer? Among the tied, the order
-of the centred curves `F^-2(tau) - tau * mean`: for equal means exactly second-order dominance.
+the gap between them lies within three standard errors, and its surety makes up for it. Which is
+surer? Among the tied, the order of the centred curves `F^-2(tau) - tau * mean`: for equal means
+exactly second-order dominance.
 `SSD(tolerance)` is the paper's rule (section 3), which asks both at once within one tolerance.
 """
 
@@ -15,10 +16,10 @@ import jax
 import jax.numpy as jnp
 
 from surefoot.core.evidence import student
-from surefoot.core.particles import cumulative_quantile
+from surefoot.core.particles import cumulative_quantile, worse_of_two
 from surefoot.core.shortfall import violations
 from surefoot.errors import InputError, unknown
-from surefoot.policies.base import DecidedBy, Policy, View, centred, count, draw, near_best
+from surefoot.policies.base import DecidedBy, Policy, View, centred, count, draw, largest, near_best
 
 UNDECIDED = ("greedy", "least_violation", "lexicographic")
 
@@ -28,10 +29,14 @@ class SSD(Policy):
     """Take the surest of the actions that are worth the same.
 
     Without a tolerance, the default, the policy needs evidence beside the particles: `n`
-    observations behind each action, or an ensemble `z[E, A, N]`. Actions whose mean lies within
-    `standard_errors` of the best are tied; one that dominates them outright wins, else the one
-    whose centred curve lies nowhere below theirs. An action without evidence is comparable with
-    none. No unit of the returns comes in: rewards a thousand times larger change no decision.
+    observations behind each action, or an ensemble `z[E, A, N]`. An action is tied with the best
+    mean if its own lies within `standard_errors` of it, and if its surety makes up for the gap: the
+    worse of two draws of its return is as good, on average, as that of the best mean's. A gap may
+    be real, and a long task pays it at every step. Of the tied, the one is taken whose centred
+    curve lies nowhere below the others'. An action without evidence is comparable with none. No
+    unit of the returns comes in: rewards a thousand times larger change no decision.
+
+    One that is dominated outright is never tied: the worse of two draws is worse then, too.
 
     With a `tolerance`, in the units of the returns, it is the paper's rule: the dominant set is
     `A_s^(2)` with `tolerance` on the scale of `F^-2`. Where it holds one action, dominance
@@ -70,7 +75,8 @@ class SSD(Policy):
         assert view.evidence is not None
         error, freedom = view.evidence
         within = view.mean_lag <= student(self.standard_errors, freedom) * error
-        return self.usable(view) & ((within & jnp.isfinite(error)) | (view.mean_lag == 0))
+        within = within & jnp.isfinite(error) & (view.mean_lag <= _saved(view))
+        return self.usable(view) & (within | (view.mean_lag == 0))
 
     def choose(self, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         if self.tolerance is None:
@@ -85,10 +91,8 @@ class SSD(Policy):
         tied = self.tied(view)
         known = tied & jnp.isfinite(view.evidence.error)
         unknown = tied & ~known  # of the best mean, and comparable with nothing: it stays in
-        outright = known & (_lag(view.z, known) == 0)
-        # Centred curves end at zero but for rounding: the last point is left out.
-        lag = _lag(centred(view.z)[:, :-1], known) if view.z.shape[1] > 1 else jnp.zeros(len(tied))
-        best = jnp.where(count(outright) > 0, outright, known & (lag == 0))
+        lag = _centred_lag(view.z, known)
+        best = known & (lag == 0)
         number = count(best)
         candidates = jnp.where(number > 0, best, self._fallback(view, known, lag, 0.0)) | unknown
         who = jnp.where(count(unknown) > 0, DecidedBy.FALLBACK, _who(number))
@@ -98,7 +102,7 @@ class SSD(Policy):
         """Of the actions `tied[A]`, taken to be worth the same, the one with the surest of the
         ascending particles `z[A, N]`; where curves cross, the one that falls least below. And
         whether dominance decided: of several, one alone is surer than all others."""
-        lag = _lag(centred(z)[:, :-1], tied) if z.shape[1] > 1 else jnp.zeros(len(z))
+        lag = _centred_lag(z, tied)
         dominance = (count(tied) > 1) & (count(tied & (lag == 0)) == 1)
         return draw(near_best(-lag, tied, 0.0), key), dominance
 
@@ -116,9 +120,18 @@ class SSD(Policy):
         return jax.lax.scan(narrow, tied, curve.T)[0]
 
 
-def _lag(z: jax.Array, among: jax.Array) -> jax.Array:
-    """The largest violation `[A]` against any of the actions `among`."""
-    short = violations(jnp, z)
+def _saved(view: View) -> jax.Array:
+    """By how much the worse of two draws, about the mean, is better than the best mean's `[A]`."""
+    worse = worse_of_two(centred(view.z), assume_sorted=True)
+    best = view.mask & view.sound & (view.mean_lag == 0)
+    return worse - largest(jnp.where(best, worse, -jnp.inf))
+
+
+def _centred_lag(z: jax.Array, among: jax.Array) -> jax.Array:
+    """How far the centred curve `[A]` lies below that of any of the actions `among`, at most."""
+    if z.shape[1] == 1:
+        return jnp.zeros(len(z))
+    short = violations(jnp, centred(z)[:, :-1])  # they end at zero but for rounding
     return jnp.max(jnp.where(among[None, :] & (short > 0), short, 0.0), axis=-1)
 
 

@@ -125,15 +125,24 @@ def test_a_run_changes_its_member_where_an_episode_ends():
 SURE, NOISY = [1.0] * 4, [-1.0, 0.5, 1.5, 3.0]
 
 
-def test_targets_average_what_is_tied_and_take_the_surest():
-    # Row 0: gaps 0.2, 0, 0.1 of mean 0.1, deviation 0.1: within 19.2 of them (3 normal deviations
+def test_targets_take_the_surest_of_what_is_tied():
+    # Row 0: gaps 0.2, 0, 0.1 of mean 0.1, deviation 0.1: within 4.53 of them (2 normal deviations
     # at two degrees of freedom). Row 1: gaps 4, 4.01, 4.02, deviation 0.01: not within.
     z = jnp.asarray([[SURE, NOISY], [SURE, NOISY]])
     means = jnp.asarray([[[1, 1.2], [1, 1.0], [1, 1.1]], [[1, 5.0], [1, 5.01], [1, 5.02]]])
-    action, dominance, share = jax.jit(partial(surest_of_tied, SSD()))(z, means, jax.random.key(0))
+    action, dominance = jax.jit(partial(surest_of_tied, SSD()))(z, means, jax.random.key(0))
     assert action.tolist() == [0, 1]
     assert dominance.tolist() == [True, False]  # the mean alone is enough in row 1
-    assert share.tolist() == [[0.5, 0.5], [0.0, 1.0]]
+
+
+def test_of_what_is_tied_the_means_play_no_part():
+    # The noisy one's mean is ahead by 0.3, 0.4 and 0.5, four deviations: more than two at two
+    # degrees of freedom allow only from 4.53 deviations on. By three, up to 19.2, it is tied, too.
+    z = jnp.asarray([[SURE, NOISY]] * 2)
+    means = jnp.asarray([[[1, 1.3], [1, 1.5], [1, 1.4]], [[1, 1.4], [1, 1.6], [1, 1.5]]])
+    for policy, taken in ((SSD(), [0, 1]), (SSD(standard_errors=1.0), [1, 1])):
+        action, _ = jax.jit(partial(surest_of_tied, policy))(z, means, jax.random.key(0))
+        assert action.tolist() == taken
 
 
 SPEC = Spec(3, "float32", 2)

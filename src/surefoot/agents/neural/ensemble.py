@@ -57,25 +57,30 @@ def members(z: jax.Array, means: jax.Array) -> jax.Array:
     return z[:, None] + shift[..., None]
 
 
+TARGET_ERRORS = 2.0
+"""Standard errors within which a target takes actions for worth the same."""
+
+
 def surest_of_tied(
     policy: Policy, z: jax.Array, means: jax.Array, key: jax.Array, masks: Any = None
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+) -> tuple[jax.Array, jax.Array]:
     """For a target: of the actions that are worth the same by `means[B, E, A]` the surest `[B]`,
-    whether dominance chose it `[B]`, and the equal shares `[B, A]` of all of them.
+    and whether dominance chose it `[B]`.
 
-    The distribution that is bootstrapped is the surest action's, the mean is the average of all
-    that are tied. The largest of several noisy means that are worth the same is too large by their
-    noise, and that draws a greedy target to risk. `masks[B, A]` leaves the legal actions.
+    Among them the means play no part: the largest of several noisy means that are worth the same is
+    too large by their noise, and that draws a greedy target to risk. `masks[B, A]` leaves the
+    legal actions.
     """
     assert isinstance(policy, SSD)
+    errors = min(policy.standard_errors, TARGET_ERRORS)
 
-    def one(z: jax.Array, means: jax.Array, mask: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def one(z: jax.Array, means: jax.Array, mask: Any) -> tuple[jax.Array, jax.Array]:
         middle = jnp.mean(means, axis=0)
         middle = middle if mask is None else jnp.where(mask, middle, -jnp.inf)
         best = jnp.argmax(middle)
         error, freedom = from_ensemble(means[..., None], best)
-        tied = middle[best] - middle <= student(policy.standard_errors, freedom) * error
+        tied = middle[best] - middle <= student(errors, freedom) * error
         tied = tied | (jnp.arange(len(middle)) == best)  # compiled, its gap may round above zero
-        return *policy.surest(z, tied, key), tied / jnp.sum(tied)
+        return policy.surest(z, tied, key)
 
     return jax.vmap(one)(network_sort(z), means, masks)

@@ -102,7 +102,7 @@ class Targets(NamedTuple):
 
     outputs: jax.Array  # [B, W] at the bootstrap actions
     anchor: jax.Array  # [B, W] at the transitions' own start and action
-    means: jax.Array  # [B, E] of the bootstrap actions: those worth the same are averaged
+    means: jax.Array  # [B, E] of the bootstrap actions
     dominance: jax.Array  # [B] bool: whether it chose the bootstrap actions
 
 
@@ -130,12 +130,11 @@ def targets(
     z = loss_of(config).particles(chooser.outputs)
     masks = legal(batch.masks_t, spec.num_actions)
     if config.target.needs_evidence:
-        action_t, dominance, share = surest_of_tied(config.target, z, chooser.means, key, masks)
+        action_t, dominance = surest_of_tied(config.target, z, chooser.means, key, masks)
     else:
         action_t, decided_by, *_ = pick(config.target, z, key, masks)
         dominance = decided_by == DecidedBy.DOMINANCE
-        share = (action_t[:, None] == jnp.arange(spec.num_actions)).astype(jnp.float32)
-    means = jnp.sum(rows.means * share[:, None, :], axis=-1)
+    means = at_action(jnp.swapaxes(rows.means, 1, 2), action_t)
     outputs = at_action(rows.outputs, action_t)
     return jax.lax.stop_gradient(Targets(outputs, anchor, means, dominance))
 
