@@ -170,8 +170,8 @@ class Explanation:
                 )
             elif gap <= self.standard_errors * error:
                 said.append(
-                    f"{name} seems to be worth less than {self.names[best]}, and is not so much "
-                    f"surer that this would not matter: gap {gap:.3g}, standard error {error:.2g}"
+                    f"{name} may be worth less than {self.names[best]}, and no surety makes up for "
+                    f"it: gap {gap:.3g}, standard error {error:.2g}"
                 )
             else:
                 said.append(

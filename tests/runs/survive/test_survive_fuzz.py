@@ -173,6 +173,10 @@ def surest(z: np.ndarray, mask: np.ndarray, n: np.ndarray) -> set[int] | None:
     allowed = [a for a in range(len(z)) if mask[a]]
     top = max(means[a] for a in allowed)
     best = max((a for a in allowed if means[a] == top), key=lambda a: (n[a] > 1, -a))
+    # What the worse of two draws loses against the mean.
+    loses = [mean - Fraction(int(np.minimum.outer(row, row).sum()), len(row) ** 2)
+             for row, mean in zip(z, means, strict=True)]  # fmt: skip
+    least = min(loses[a] for a in allowed if means[a] == top)
     known, unknown = [], []
     for a in allowed:
         gap = top - means[a]
@@ -186,17 +190,14 @@ def surest(z: np.ndarray, mask: np.ndarray, n: np.ndarray) -> set[int] | None:
                     for e in (-1e-9, 1e-9)]  # fmt: skip
             if gap and sure[0] != sure[1]:
                 return None
-            if gap == 0 or sure[0]:
+            if gap == 0 or (sure[0] and gap <= least - loses[a]):
                 known.append(a)
         elif gap == 0:
             unknown.append(a)
-    for curves in (
-        {a: curve(z[a]) for a in known},
-        {a: curve(z[a], means[a]) for a in known},
-    ):
-        best_of = {a for a in known if all(nowhere_below(curves[a], c) for c in curves.values())}
-        if best_of:
-            return best_of | set(unknown)
+    curves = {a: curve(z[a], means[a]) for a in known}
+    best_of = {a for a in known if all(nowhere_below(curves[a], c) for c in curves.values())}
+    if best_of:
+        return best_of | set(unknown)
     return {a for a in known if means[a] == top} | set(unknown)
 
 
