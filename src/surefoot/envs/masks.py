@@ -43,10 +43,8 @@ class Masks:
             mask[:] = True
         return mask
 
-    def after_step(
-        self, info: dict[str, Any], *, masked: bool, final: bool = False
-    ) -> np.ndarray | None:
-        """The same after a step of an environment that has, or has not, `masked` before."""
+    def after_step(self, info: dict[str, Any], *, masked: bool, final: bool = False) -> Any:
+        """The same after a step; None in an environment that has shown no mask before."""
         if masked:
             return self.expect(info, final=final)
         if "action_mask" in info:

@@ -167,7 +167,8 @@ class SteppedNetwork:
         total, length, number = (part.item() for part in state.episode)
         shape, dtype = (3, *spec.obs_shape), spec.obs_dtype
         masks, masked = Masks(env.env), len(carry.replay.masks) > 0
-        exact, take, packed = np.dtype(dtype).kind != "f", spec.take, ()
+        exact, take = np.dtype(dtype).kind != "f", spec.take
+        packed: Any = ()
         try:
             for _ in range(steps):
                 try:
