@@ -14,7 +14,8 @@ from surefoot.agents.neural.acting import any_legal, heads
 from surefoot.agents.neural.config import NeuralConfig
 from surefoot.agents.neural.replay import Sample, legal, pack
 from surefoot.agents.neural.spaces import Spec
-from surefoot.agents.neural.step import init_carry, targets
+from surefoot.agents.neural.step import init_carry
+from surefoot.agents.neural.update import targets
 from surefoot.envs.masks import Masks, joint_mask
 from surefoot.errors import InputError, RunError
 from surefoot.training.evaluation import evaluate

@@ -13,11 +13,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from surefoot.errors import unknown
+from surefoot.errors import InputError, unknown
 
 
 class EnvState(NamedTuple):
@@ -150,3 +151,13 @@ def pure_env_named(env_id: str) -> PureEnv:
     if env_id not in ENVIRONMENTS:
         raise unknown("compiled environment", env_id, ENVIRONMENTS)
     return ENVIRONMENTS[env_id]
+
+
+def pure_env_of(env: gym.Env[Any, Any]) -> PureEnv:
+    """An environment as functions, its own or ours."""
+    own = getattr(env.unwrapped, "pure", None)
+    if isinstance(own, PureEnv):
+        return own
+    if env.spec is None:
+        raise InputError(f"compiled: only {', '.join(ENVIRONMENTS)} exist as compiled functions")
+    return pure_env_named(env.spec.id)

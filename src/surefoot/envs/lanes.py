@@ -15,6 +15,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from surefoot.envs.faults import TrainingEnv
+from surefoot.envs.making import separate_env
 from surefoot.envs.masks import Masks
 from surefoot.errors import InputError
 
@@ -76,25 +77,18 @@ class Lanes(TrainingEnv):
         for i, (lane, action) in enumerate(zip(self.lanes, actions, strict=True)):
             obs, reward, terminated, truncated, info = lane.step(action)
             ends.append(obs)
-            before = self._mask(i, info, final=terminated)
+            read, masked = self._readers[i].after_step, self._masked
+            before = after = read(info, masked=masked, final=terminated)
             if terminated or truncated:
                 obs, info = lane.reset(self.number(i, int(episodes[i]) + 1))
-                masks.append((before, self._mask(i, info)))
-            else:
-                masks.append((before, before))
+                after = read(info, masked=masked)
+            masks.append((before, after))
             starts.append(obs)
             rewards.append(reward)
             flags.append((terminated, truncated))
         terminated, truncated = np.array(flags, np.int8).T
         legal = np.stack(masks, axis=1) if self._masked else ()
         return Shown(ends, starts, np.array(rewards, np.float64), terminated, truncated, legal)
-
-    def _mask(self, lane: int, info: dict[str, Any], final: bool = False) -> Any:
-        if self._masked:
-            return self._readers[lane].expect(info, final=final)
-        if "action_mask" in info:
-            raise InputError("info has an action_mask after a step, but had none after a reset")
-        return None
 
     def play(self, lane: int, episode: int, actions: list[Any]) -> Any:
         """Begin an episode and repeat its actions: the last observation."""
@@ -103,6 +97,15 @@ class Lanes(TrainingEnv):
         for action in actions:
             obs = one.step(action)[0]
         return obs
+
+
+def lanes_of(first: TrainingEnv, n: int, seed: int) -> Lanes:
+    """An environment and `n - 1` more of its kind."""
+    make = first.remake
+    if make is None and first.env.spec is None:
+        raise InputError(f"n_envs: {first.name} is not registered: pass a function that makes one")
+    more = [separate_env(first.env) if make is None else make() for _ in range(n - 1)]
+    return Lanes([first.env, *more], seed, make)
 
 
 class VectorLanes(TrainingEnv):
@@ -116,46 +119,67 @@ class VectorLanes(TrainingEnv):
         mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self.mode = mode if isinstance(mode, AutoresetMode) else AutoresetMode(mode)
         self._over = np.zeros(self.size, bool)
+        self._reader, self._masked = Masks(env), False
+        self._call = getattr(env, "call", None)  # a method of its environments
+        self._asked = self._call is not None and any(self._call("has_wrapper_attr", "action_masks"))
 
     def _each(self, obs: Any) -> list[Any]:
         return list(gym.vector.utils.iterate(self.env.observation_space, obs))
 
     def start(self, episodes: Any) -> tuple[list[Any], Any]:
         obs, info = self.reset(int(np.sum(episodes)))
-        self._refuse_masks(info)
+        together = self.mode is AutoresetMode.SAME_STEP
+        if together and self._asked and "action_mask" not in info:
+            raise InputError(
+                "action_masks() of a VectorEnv that resets in the same step cannot be asked for an "
+                "episode's last observation: take another autoreset_mode, or info['action_mask']"
+            )
         self._over = np.zeros(self.size, bool)
-        return self._each(obs), None
+        masks = [self._reader.read(own) for own in self._infos(info)]
+        self._masked = masks[0] is not None
+        return self._each(obs), np.stack(masks) if self._masked else None  # type: ignore[arg-type]
 
     def move(self, actions: list[Any], episodes: Any) -> Shown:
         void, together = self._over, self._together(actions)
         obs, reward, terminated, truncated, info = self.step(together)
-        self._refuse_masks(info)
         terminated, truncated = (np.array(x, np.int8) for x in (terminated, truncated))
-        over, ends = (terminated | truncated) > 0, self._each(obs)
-        starts = list(ends)
+        over, ends, infos = (terminated | truncated) > 0, self._each(obs), self._infos(info)
+        starts, following, last = list(ends), list(infos), terminated
         if self.mode is AutoresetMode.SAME_STEP:
+            final = self._infos(info.get("final_info", {})) if over.any() else []
             for i in np.flatnonzero(over):
-                ends[i] = info["final_obs"][i]
+                ends[i], infos[i] = info["final_obs"][i], final[i]
+            last = np.zeros_like(over)
         elif self.mode is AutoresetMode.DISABLED:
             if over.any():
                 ends = copy.deepcopy(ends)  # they may lie in the arrays that a reset writes to
-                obs, _ = self.env.reset(options={"reset_mask": over})
-                starts = self._each(obs)
+                obs, info = self.env.reset(options={"reset_mask": over})
+                starts, begun = self._each(obs), self._infos(info)
+                for i in np.flatnonzero(over):
+                    following[i] = begun[i]
+            last = np.zeros_like(over)
         else:
             self._over = over
             truncated = np.where(void, VOID, truncated).astype(np.int8)
             terminated = np.where(void, 0, terminated).astype(np.int8)
-        return Shown(ends, starts, np.array(reward, np.float64), terminated, truncated)
+        masks = [self._legal(infos, terminated), self._legal(following, last)]
+        legal = np.stack(masks) if self._masked else ()
+        return Shown(ends, starts, np.array(reward, np.float64), terminated, truncated, legal)
+
+    def _infos(self, info: dict[str, Any]) -> list[dict[str, Any]]:
+        """What the info of all says of the legal actions of each."""
+        given, has = info.get("action_mask"), info.get("_action_mask", np.ones(self.size, bool))
+        if given is None and self._call is not None and self._asked:
+            given = self._call("action_masks")
+        if given is None:
+            return [{} for _ in range(self.size)]
+        return [{"action_mask": given[i]} if has[i] else {} for i in range(self.size)]
+
+    def _legal(self, infos: list[dict[str, Any]], final: Any) -> list[Any]:
+        read, masked = self._reader.after_step, self._masked
+        return [read(infos[i], masked=masked, final=bool(final[i])) for i in range(self.size)]
 
     def _together(self, actions: list[Any]) -> Any:
         space = self._vector.single_action_space
         made: Any = gym.vector.utils.create_empty_array(space, self.size, fn=np.zeros)
         return gym.vector.utils.concatenate(space, actions, made)
-
-    @staticmethod
-    def _refuse_masks(info: dict[str, Any]) -> None:
-        if "action_mask" in info:
-            raise InputError(
-                "a VectorEnv that masks actions is not supported: pass the environment's id, or a "
-                "function that makes one, and n_envs"
-            )

@@ -8,15 +8,20 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector import VectorEnv
 
 from surefoot.envs.discrete import space_size
 from surefoot.errors import InputError
 
 
 class Masks:
-    """Reads the mask of the observation that an environment has just shown."""
+    """Reads the mask of the observation that an environment has just shown. Of a VectorEnv it
+    reads what the info says of one of its environments."""
 
-    def __init__(self, env: gym.Env[Any, Any]) -> None:
+    def __init__(self, env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any]) -> None:
+        if isinstance(env, VectorEnv):
+            self.space, self._ask = env.single_action_space, None
+            return
         self.space = env.action_space
         has = env.has_wrapper_attr("action_masks")
         self._ask = env.get_wrapper_attr("action_masks") if has else None
@@ -37,6 +42,14 @@ class Masks:
                 raise InputError("action_mask leaves no legal action")
             mask[:] = True
         return mask
+
+    def after_step(self, info: dict[str, Any], *, masked: bool, final: bool = False) -> Any:
+        """The same after a step; None in an environment that has shown no mask before."""
+        if masked:
+            return self.expect(info, final=final)
+        if "action_mask" in info:
+            raise InputError("info has an action_mask after a step, but had none after a reset")
+        return None
 
     def expect(self, info: dict[str, Any], *, final: bool = False) -> np.ndarray:
         """The same from an environment that has shown a mask before."""

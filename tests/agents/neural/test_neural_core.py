@@ -14,12 +14,18 @@ from hypothesis import strategies as st
 
 from surefoot.agents.neural.acting import explore_rate
 from surefoot.agents.neural.config import PAPER, NeuralConfig
-from surefoot.agents.neural.losses import Categorical, _ascending, equal_particles, loss_of
+from surefoot.agents.neural.losses import (
+    Bootstrap,
+    Categorical,
+    _ascending,
+    equal_particles,
+    loss_of,
+)
 from surefoot.agents.neural.network import init_mlp, mlp
-from surefoot.agents.neural.optimizer import adam
+from surefoot.agents.neural.optimizer import adam, optimizer
 from surefoot.agents.neural.replay import empty_replay, insert, sample, scaled
 from surefoot.agents.neural.spaces import Spec, spec_of
-from surefoot.agents.neural.step import Seen, compiled, init_carry, optimizer
+from surefoot.agents.neural.step import Seen, compiled, init_carry
 from surefoot.core.losses import quantile_huber_loss
 from surefoot.errors import InputError
 
@@ -187,10 +193,11 @@ def test_categorical_target_by_hand():
     # shared 1/4 : 3/4 between atoms 0 and 1; logits (0, log 2, 0): p = 1/4, 1/2, 1/4.
     loss = Categorical(0.0, 2.0, 3)
     sure = jnp.asarray([-50.0, 50.0, -50.0])
-    flat = loss.value(jnp.zeros(3), jnp.zeros(3), jnp.asarray(0.5), jnp.asarray(0.5), sure)
+    half, quarter = jnp.asarray(0.5), jnp.asarray(0.25)
+    flat = loss.value(jnp.zeros(3), Bootstrap(jnp.zeros(3), half, half, sure))
     assert float(flat) == pytest.approx(np.log(3), rel=1e-5)
     logits = jnp.log(jnp.asarray([1.0, 2.0, 1.0]))
-    found = loss.value(logits, jnp.zeros(3), jnp.asarray(0.25), jnp.asarray(0.5), sure)
+    found = loss.value(logits, Bootstrap(jnp.zeros(3), quarter, half, sure))
     assert float(found) == pytest.approx(0.25 * np.log(4) + 0.75 * np.log(2), rel=1e-5)
 
 
@@ -205,8 +212,8 @@ def test_equal_particles_keep_the_mean_and_ascend(weights):
 
 
 def value(config, z, anchor, target):
-    args = (jnp.asarray(x, jnp.float32) for x in (z, anchor, 0.0, 1.0, target))
-    return loss_of(config).value(*args)
+    outputs, *aim = (jnp.asarray(x, jnp.float32) for x in (z, anchor, 0.0, 1.0, target))
+    return loss_of(config).value(outputs, Bootstrap(*aim))
 
 
 def test_exact_wgf_by_hand():

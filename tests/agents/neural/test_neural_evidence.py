@@ -21,15 +21,8 @@ from surefoot.agents.neural.ensemble import members, resample, surest_of_tied
 from surefoot.agents.neural.loop import acting, fresh_state
 from surefoot.agents.neural.replay import Sample
 from surefoot.agents.neural.spaces import Spec, spec_of
-from surefoot.agents.neural.step import (
-    Networks,
-    average_share,
-    batch_loss,
-    compiled,
-    init_carry,
-    targets,
-    update,
-)
+from surefoot.agents.neural.step import Networks, average_share, compiled, init_carry
+from surefoot.agents.neural.update import batch_loss, targets, update
 from surefoot.agents.scale import Scale, begun, initial_scale, observe, power_of_two, renewed, shown
 from surefoot.envs.classic import CartPole
 from surefoot.policies import SSD

@@ -199,8 +199,56 @@ def test_lanes_honour_masks():
     agent = sf.NeuralAgent(Strict, **TWO).learn(60)  # an illegal action raises
     masks = np.asarray(agent.state.carry.replay.masks)[:10:2, 0]
     assert masks.tolist() == [2, 1, 2, 2, 1]  # after the first, second and third step, and again
-    with pytest.raises(RunError, match="a VectorEnv that masks actions is not supported"):
-        sf.NeuralAgent(SyncVectorEnv([Strict, Strict]), **NETWORK).learn(10)
+
+
+class Asked(Strict):
+    """The same by a method."""
+
+    def info(self):
+        return {}
+
+    def action_masks(self):
+        return np.arange(2) == self.clock % 2
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize("kind", [Strict, Asked])
+def test_a_vector_environment_honours_masks(kind, mode):
+    env = SyncVectorEnv([kind, kind], autoreset_mode=mode)
+    agent = sf.NeuralAgent(env, **NETWORK)
+    if kind is Asked and mode is AutoresetMode.SAME_STEP:
+        with pytest.raises(
+            RunError, match=r"action_masks\(\) of a VectorEnv that resets in the same"
+        ):
+            agent.learn(10)
+        return
+    agent.learn(60)  # an illegal action raises
+    replay = agent.state.carry.replay
+    masks, ended = (np.asarray(part)[:60:2] for part in (replay.masks[:, 0], replay.outcome[:, 2]))
+    kept = masks[ended < VOID]
+    # By hand, as above: three steps, then two. A termination after two steps leaves the mask of
+    # the clock's parity, 1, as it was shown.
+    assert kept[:10].tolist() == [2, 1, 2, 2, 1, 2, 1, 2, 2, 1]
+
+
+def test_a_vector_environment_whose_masks_disappear_or_appear():
+    class Forgets(Strict):
+        def info(self):
+            return super().info() if self.clock < 2 else {}
+
+    class Late(Strict):
+        def step(self, action):
+            return super().step(self.clock % 2)
+
+        def info(self):
+            return super().info() if self.clock > 0 else {}
+
+    for kind, text in (
+        (Forgets, "step 3: info has no action_mask, which it had"),
+        (Late, "step 1: info has an action_mask after a step, but had none"),
+    ):
+        with pytest.raises(RunError, match=text):
+            sf.NeuralAgent(SyncVectorEnv([kind, kind]), **NETWORK).learn(20)
 
 
 def test_a_fault_in_a_lane_ends_all_episodes(tmp_path):

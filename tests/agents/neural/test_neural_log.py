@@ -18,7 +18,8 @@ import surefoot as sf
 from surefoot.agents.neural import NeuralConfig
 from surefoot.agents.neural.replay import Sample
 from surefoot.agents.neural.spaces import Spec
-from surefoot.agents.neural.step import init_carry, update
+from surefoot.agents.neural.step import init_carry
+from surefoot.agents.neural.update import update
 from surefoot.runs.logs import Finished, RunLog
 
 pytestmark = pytest.mark.wide

@@ -14,7 +14,8 @@ from surefoot.agents.neural import NeuralAgent, NeuralConfig
 from surefoot.agents.neural.config import PAPER
 from surefoot.agents.neural.replay import Sample
 from surefoot.agents.neural.spaces import Spec
-from surefoot.agents.neural.step import init_carry, targets, update
+from surefoot.agents.neural.step import init_carry
+from surefoot.agents.neural.update import targets, update
 from surefoot.envs import probes
 
 pytestmark = pytest.mark.wide

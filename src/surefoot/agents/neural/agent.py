@@ -8,7 +8,6 @@ z = agent.return_distribution(obs)   # ascending particles [A, N]
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -32,16 +31,16 @@ from surefoot.agents.neural.loop import (
     state_shapes,
     to_device,
 )
+from surefoot.agents.neural.network import given_network
 from surefoot.agents.neural.replay import with_masks
 from surefoot.agents.neural.spaces import Spec, spec_of
 from surefoot.agents.neural.step import Networks
 from surefoot.agents.neural.step import compiled as compiled_calls
 from surefoot.agents.saving import LAYOUT, AgentFile, check_finite
 from surefoot.agents.scale import initial_scale
-from surefoot.envs.classic import ENVIRONMENTS, EnvState, PureEnv, pure_env_named
+from surefoot.envs.classic import EnvState, PureEnv, pure_env_of
 from surefoot.envs.faults import Fault, TrainingEnv
-from surefoot.envs.lanes import Lanes, VectorLanes
-from surefoot.envs.making import separate_env
+from surefoot.envs.lanes import Lanes, VectorLanes, lanes_of
 from surefoot.errors import InputError, at_least, check_episodes, must_fit
 from surefoot.policies import Decision
 from surefoot.runs.format import count, from_named, named
@@ -97,7 +96,7 @@ class NeuralAgent(Agent):
         layers, or layers of your own below the last one: a pure function
         `(parameters, x[B, ...]) -> features [B, F]`, and its initial parameters.
         """
-        body, own, options = _network(network, options)
+        body, own, options = given_network(network, options)
         if isinstance(env, VectorEnv):
             if env.num_envs == 1:
                 raise InputError("env: a VectorEnv of one environment: pass that one, or its id")
@@ -105,11 +104,11 @@ class NeuralAgent(Agent):
         super().__init__(env, config, seed=seed, eval_env=eval_env, **options)
         self._training_env = self._open(env)
         self.spec: Spec = spec_of(self._training_env.env, body)
-        self.pure: PureEnv | None = _pure_of(self._training_env.env) if compiled else None
+        self.pure: PureEnv | None = pure_env_of(self._training_env.env) if compiled else None
         self._calls = compiled_calls(self.config, self.spec)
         self._before_loading = 0
         self._learner: SteppedNetwork | SteppedLanes | CompiledNetwork
-        must_fit(size_of(self.config, self.spec, own), "the network with its replay")
+        must_fit(size_of(state_shapes(self.config, self.spec, own)), "the network with its replay")
         batch = self.config.batch_size
         must_fit(batch * self._widest, f"batch_size = {batch}: a batch")
         state = fresh_state(self.config, self.spec, seed, own)
@@ -124,10 +123,7 @@ class NeuralAgent(Agent):
         if isinstance(env, VectorEnv):
             return VectorLanes(env, self.seed)
         first, n = super()._open(env), self.config.n_envs
-        if n == 1:
-            return first
-        more = [_another(first) for _ in range(n - 1)]
-        return Lanes([first.env, *more], self.seed, first.remake)
+        return first if n == 1 else lanes_of(first, n, self.seed)
 
     # --- what it is --------------------------------------------------------------------
 
@@ -306,14 +302,18 @@ class NeuralAgent(Agent):
     def _checked(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> _Recipe:
         """How to build the agent of a file, and the shapes of its run: nothing is allocated yet."""
         network = options.pop("network", None)
-        body, own, options = _network(network, options)
+        body, own, options = given_network(network, options)
         config, seed = cls._settings(file, options)
         inside = file.about.get("compiled")
         if not isinstance(inside, bool):
             text = str(inside)[:80]
             raise InputError(f"{file.path}: compiled = {text}, it must be true or false")
         env, remake = cls._env_of(file, env)
-        like = _shapes(config, spec_of(env, body), own, file.path)
+        try:
+            like = state_shapes(config, spec_of(env, body), own)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"{file.path}: its settings make no sense ({error})") from None
+        must_fit(size_of(like), f"{file.path}: the network with its replay")
         return _Recipe(env, config, seed, inside, remake, like, network)
 
     @classmethod
@@ -347,55 +347,3 @@ def _copy(tree: Any) -> Any:
 
 def _host(tree: Any) -> Any:
     return jax.tree.map(np.asarray, tree)
-
-
-def _pure_of(env: gym.Env[Any, Any]) -> PureEnv:
-    own = getattr(env.unwrapped, "pure", None)
-    if isinstance(own, PureEnv):
-        return own
-    if env.spec is None:
-        raise InputError(f"compiled: only {', '.join(ENVIRONMENTS)} exist as compiled functions")
-    return pure_env_named(env.spec.id)
-
-
-def _another(first: TrainingEnv) -> gym.Env[Any, Any]:
-    """One more environment for a run with several."""
-    if first.remake is not None:
-        return first.remake()
-    if first.env.spec is None:
-        raise InputError(f"n_envs: {first.name} is not registered: pass a function that makes one")
-    return separate_env(first.env)
-
-
-def _network(network: Any, options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-    """The caller's function and its parameters, if any; and options with widths as `hidden`."""
-    if network is None:
-        return None, None, options
-    if isinstance(network, tuple) and len(network) == 2 and callable(network[0]):
-        return *network, options
-    widths = isinstance(network, list | tuple) and all(isinstance(n, int) for n in network)
-    if not widths or "hidden" in options:
-        raise InputError(
-            "network: it is the widths of the hidden layers (then leave out hidden), or a pair "
-            "(function, parameters)"
-        )
-    return None, None, options | {"hidden": tuple(network)}
-
-
-def _shapes(config: NeuralConfig, spec: Spec, own: Any, path: object) -> RunState:
-    """The shapes of a run of that configuration, nothing of which is allocated."""
-    try:
-        like = state_shapes(config, spec, own)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{path}: its settings make no sense ({error})") from None
-    replay = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like.carry.replay))
-    if replay > _memory():
-        raise InputError(f"{path}: replay_size = {config.replay_size} does not fit into memory")
-    return like
-
-
-def _memory() -> float:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # Windows
-        return float("inf")

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from surefoot.agents.neural.config import NeuralConfig
-from surefoot.agents.neural.loop import LARGEST, RunState, Underway, between, loss_text
-from surefoot.agents.neural.replay import TRUNCATED, VOID, pack, with_masks
+from surefoot.agents.neural.loop import LARGEST, RunState, Underway, begun, between, loss_text
+from surefoot.agents.neural.replay import TRUNCATED, VOID, pack
 from surefoot.agents.neural.spaces import Spec
 from surefoot.agents.neural.step import AVERAGED_EVERY, FINITE, LOSS, Seen, compiled, passed
 from surefoot.envs.faults import Fault, fault_from
@@ -117,14 +117,8 @@ class SteppedLanes:
             obs = np.stack([spec.check(spec.take(one), flat=True) for one in first])
         except Exception as error:
             raise fault_from(error) from error
-        carry = state.carry
-        if masks is not None and not len(carry.replay.masks):
-            carry = carry._replace(replay=with_masks(carry.replay, spec))
-        action = self.calls.begin(carry.params, state.key, obs, masks)
         self.history = [[] for _ in self.history]
-        self.state = state._replace(
-            carry=carry, obs=obs, action=np.array(action, np.int32), begun=np.bool_(True)
-        )
+        self.state = begun(self.config, spec, state, obs, masks)
 
     def begin_again(self) -> bool:
         """Bring the environments to where the run is; whether they show what they showed before.

@@ -32,7 +32,6 @@ from surefoot.agents.neural.step import (
 from surefoot.agents.scale import Scale
 from surefoot.envs.faults import Fault, TrainingEnv, fault_from
 from surefoot.envs.masks import Masks
-from surefoot.errors import InputError
 from surefoot.runs.logs import Finished
 
 FEW = 32
@@ -76,9 +75,9 @@ def fresh_state(config: NeuralConfig, spec: Spec, seed: int, own: Any = None) ->
     )
 
 
-def size_of(config: NeuralConfig, spec: Spec, own: Any = None) -> int:
+def size_of(run: RunState) -> int:
     """How many numbers of 32 bits a run has: parameters, their averages and copies, the replay."""
-    leaves = jax.tree.leaves(state_shapes(config, spec, own))
+    leaves = jax.tree.leaves(run)
     return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves) // 4
 
 
@@ -103,6 +102,17 @@ def to_device(state: RunState) -> RunState:
     own = partial(jax.tree.map, partial(jnp.array, copy=True))
     carry, networks, key, env = own((state.carry, state.networks, state.key, state.env))
     return state._replace(carry=carry, networks=networks, key=key, env=env)
+
+
+def begun(config: NeuralConfig, spec: Spec, state: RunState, obs: Any, masks: Any) -> RunState:
+    """With what a reset showed, the action to it, and room for masks if there are some."""
+    carry = state.carry
+    if masks is not None and not len(carry.replay.masks):
+        carry = carry._replace(replay=with_masks(carry.replay, spec))
+    action = compiled(config, spec).begin(carry.params, state.key, obs, masks)
+    return state._replace(
+        carry=carry, obs=obs, action=np.array(action, np.int32)[()], begun=np.bool_(True)
+    )
 
 
 def between(
@@ -158,16 +168,17 @@ class SteppedNetwork:
         shape, dtype = (3, *spec.obs_shape), spec.obs_dtype
         masks, masked = Masks(env.env), len(carry.replay.masks) > 0
         exact, take = np.dtype(dtype).kind != "f", spec.take
+        packed: Any = ()
         try:
             for _ in range(steps):
                 try:
                     obs_t, reward, terminated, truncated, info = env.step(spec.own_action(action))
                     over = terminated or truncated
-                    legal = _masks(masks, masked, info, final=terminated)
+                    legal = masks.after_step(info, masked=masked, final=terminated)
                     obs_next, info = env.reset(number + 1) if over else (obs_t, info)
                     if masked:
                         following = masks.expect(info) if over else legal
-                        legal = np.stack([pack(legal), pack(following)])
+                        packed = np.stack([pack(legal), pack(following)])
                     both = np.empty(shape, dtype)  # new each time: the last may still be read
                     both[0], both[1] = obs, take(obs_t)
                     both[2] = take(obs_next) if over else both[1]
@@ -179,7 +190,7 @@ class SteppedNetwork:
                     raise fault_from(error) from error
                 learns = done >= config.learning_starts and (done + 1) % config.update_every == 0
                 call = calls.step if learns else calls.warm
-                carry, record = call(carry, networks.target, key, Seen(both, outcome, legal))
+                carry, record = call(carry, networks.target, key, Seen(both, outcome, packed))
                 # The one wait: everything the step computed is there when its action is.
                 chosen, *said, finite = record.tolist()
                 done += 1
@@ -205,20 +216,14 @@ class SteppedNetwork:
 
     def _begin(self) -> None:
         """The first observation of an episode and the action to it."""
-        state, spec = self.state, self.spec
+        config, spec, state = self.config, self.spec, self.state
         try:
             first, info = self.env.reset(int(state.episode.number))
             mask = Masks(self.env.env).read(info)
             obs = spec.check(spec.take(first), flat=True)
         except Exception as error:
             raise fault_from(error) from error
-        carry = state.carry
-        if mask is not None and not len(carry.replay.masks):
-            carry = carry._replace(replay=with_masks(carry.replay, spec))
-        action = self.calls.begin(carry.params, state.key, obs, mask)
-        self.state = state._replace(
-            carry=carry, obs=obs, action=np.int32(action), begun=np.bool_(True)
-        )
+        self.state = begun(config, spec, state, obs, mask)
 
     def begin_again(self) -> bool:
         """Start the pending episode in the environment; whether it shows what it showed before."""
@@ -244,15 +249,6 @@ class SteppedNetwork:
         following = Underway(np.float64(0), np.int64(0), np.int64(int(episode.number) + 1))
         self.state = state._replace(carry=carry, begun=np.bool_(False), episode=following)
         return ended
-
-
-def _masks(masks: Masks, masked: bool, info: dict[str, Any], final: bool) -> Any:
-    """The legal actions after a step; `()` in an environment without masks."""
-    if masked:
-        return masks.expect(info, final=final)
-    if "action_mask" in info:
-        raise InputError("info has an action_mask after a step, but had none after a reset")
-    return ()
 
 
 def _finite(both: np.ndarray, over: bool) -> bool:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,11 +30,20 @@ from surefoot.transport.couplings import Transport, transport_named
 from surefoot.transport.potentials import Potential, potential_named
 
 
+class Bootstrap(NamedTuple):
+    """What a transition is learned towards; carries no gradient."""
+
+    anchor: jax.Array  # [W] the target network's outputs at the transition's own start
+    reward_t: jax.Array
+    discount_t: jax.Array
+    outputs_t: jax.Array  # [W] of the bootstrap action at `obs_t`
+
+
 class Loss(ABC):
-    """`outputs` are `[W]` of one action; targets carry no gradient."""
+    """`outputs` are `[W]` of the action taken."""
 
     anchored: bool = False
-    """Whether `value` wants the target network's outputs at the transition's own start."""
+    """Whether `value` wants the anchor."""
     degree: int = 1
     """The loss of returns k times as large is k to this power times as large."""
 
@@ -42,19 +52,12 @@ class Loss(ABC):
         return outputs
 
     @abstractmethod
-    def value(
-        self,
-        outputs: jax.Array,
-        anchor: jax.Array,
-        reward_t: jax.Array,
-        discount_t: jax.Array,
-        outputs_t: jax.Array,
-    ) -> jax.Array:
-        """The loss of one transition; `outputs_t` belong to the bootstrap action at `obs_t`."""
+    def value(self, outputs: jax.Array, aim: Bootstrap) -> jax.Array:
+        """The loss of one transition."""
 
-    def values(self, *batch: jax.Array) -> jax.Array:
-        """`value` of each transition of a batch: every argument has one more axis, its first."""
-        return jax.vmap(self.value)(*batch)
+    def values(self, outputs: jax.Array, aims: Bootstrap) -> jax.Array:
+        """`value` of each transition of a batch: every array has one more axis, its first."""
+        return jax.vmap(self.value)(outputs, aims)
 
 
 @dataclass(frozen=True)
@@ -67,23 +70,14 @@ class Proximal(Loss):
     anchored: bool = True
     degree: int = 2
 
-    def value(
-        self,
-        outputs: jax.Array,
-        anchor: jax.Array,
-        reward_t: jax.Array,
-        discount_t: jax.Array,
-        outputs_t: jax.Array,
-    ) -> jax.Array:
-        one = (outputs, anchor, reward_t, discount_t, outputs_t)
-        return self.values(*(part[None] for part in one))[0]
+    def value(self, outputs: jax.Array, aim: Bootstrap) -> jax.Array:
+        return self.values(*jax.tree.map(lambda part: part[None], (outputs, aim)))[0]
 
-    def values(self, *batch: jax.Array) -> jax.Array:
-        outputs, anchor, reward_t, discount_t, outputs_t = batch
+    def values(self, outputs: jax.Array, aims: Bootstrap) -> jax.Array:
         # Ascending, so that ranks pair: the network is free to cross its particles.
-        z, *others = jnp.swapaxes(_ascending(outputs, anchor, outputs_t), 1, 2)
+        z, *others = jnp.swapaxes(_ascending(outputs, aims.anchor, aims.outputs_t), 1, 2)
         anchor_z, next_z = map(jax.lax.stop_gradient, others)  # or their slopes are computed too
-        target_z = reward_t + discount_t * next_z
+        target_z = aims.reward_t + aims.discount_t * next_z
         return proximal_loss(
             z, anchor_z, target_z, self.step_size, self.transport, self.potential
         )  # Algorithm 2, line 3
@@ -125,15 +119,9 @@ class QuantileHuber(Loss):
 
     kappa: float
 
-    def value(
-        self,
-        outputs: jax.Array,
-        anchor: jax.Array,
-        reward_t: jax.Array,
-        discount_t: jax.Array,
-        outputs_t: jax.Array,
-    ) -> jax.Array:
-        return quantile_huber_loss(outputs, reward_t + discount_t * outputs_t, self.kappa)
+    def value(self, outputs: jax.Array, aim: Bootstrap) -> jax.Array:
+        target_z = aim.reward_t + aim.discount_t * aim.outputs_t
+        return quantile_huber_loss(outputs, target_z, self.kappa)
 
 
 @dataclass(frozen=True)
@@ -142,15 +130,8 @@ class Squared(Loss):
 
     degree: int = 2
 
-    def value(
-        self,
-        outputs: jax.Array,
-        anchor: jax.Array,
-        reward_t: jax.Array,
-        discount_t: jax.Array,
-        outputs_t: jax.Array,
-    ) -> jax.Array:
-        return jnp.mean((reward_t + discount_t * outputs_t - outputs) ** 2)
+    def value(self, outputs: jax.Array, aim: Bootstrap) -> jax.Array:
+        return jnp.mean((aim.reward_t + aim.discount_t * aim.outputs_t - outputs) ** 2)
 
 
 @dataclass(frozen=True)
@@ -168,20 +149,13 @@ class Categorical(Loss):
     def particles(self, outputs: jax.Array) -> jax.Array:
         return equal_particles(self.support(), jax.nn.softmax(outputs, axis=-1))
 
-    def value(
-        self,
-        outputs: jax.Array,
-        anchor: jax.Array,
-        reward_t: jax.Array,
-        discount_t: jax.Array,
-        outputs_t: jax.Array,
-    ) -> jax.Array:
+    def value(self, outputs: jax.Array, aim: Bootstrap) -> jax.Array:
         atoms = self.support()
         spacing = (self.high - self.low) / (self.atoms - 1)
-        moved = jnp.clip(reward_t + discount_t * atoms, self.low, self.high)
+        moved = jnp.clip(aim.reward_t + aim.discount_t * atoms, self.low, self.high)
         # Each moved atom is shared between its two neighbours, nearer ones taking more.
         share = jnp.clip(1 - jnp.abs(moved[:, None] - atoms[None, :]) / spacing, 0.0, 1.0)
-        target = jax.nn.softmax(outputs_t) @ share
+        target = jax.nn.softmax(aim.outputs_t) @ share
         return -jnp.sum(target * jax.nn.log_softmax(outputs))
 
 

@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from surefoot.errors import InputError
+
 if TYPE_CHECKING:
     from surefoot.agents.neural.spaces import Spec
 
@@ -84,8 +86,6 @@ def _layer(key: jax.Array, inputs: int, outputs: int) -> jax.Array:
 
 def _own_features(spec: Spec, own: Any) -> int:
     """How many features the caller's function has; asked without computing anything."""
-    from surefoot.errors import InputError
-
     rows = jax.ShapeDtypeStruct((2, *spec.input_shape), jnp.float32)
     try:
         made = jax.eval_shape(spec.body, own, rows)  # type: ignore[arg-type]
@@ -133,6 +133,21 @@ def _convolve(layer: jax.Array, x: jax.Array, kernel: int, stride: int) -> jax.A
         x, weights, (stride, stride), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
     )
     return jax.nn.relu(made + layer[-1])
+
+
+def given_network(network: Any, options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """The caller's function and its parameters, if any; and options with widths as `hidden`."""
+    if network is None:
+        return None, None, options
+    if isinstance(network, tuple) and len(network) == 2 and callable(network[0]):
+        return *network, options
+    widths = isinstance(network, list | tuple) and all(isinstance(n, int) for n in network)
+    if not widths or "hidden" in options:
+        raise InputError(
+            "network: it is the widths of the hidden layers (then leave out hidden), or a pair "
+            "(function, parameters)"
+        )
+    return None, None, options | {"hidden": tuple(network)}
 
 
 # --- running normalisation -----------------------------------------------------------------

@@ -19,11 +19,21 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from surefoot.agents.neural.config import NeuralConfig
+
 B1, B2 = 0.9, 0.999
 
 
 Rate = float | Callable[[Any], Any]
 """A step size, or one for each number of updates done before (an optax schedule)."""
+
+
+def optimizer(config: NeuralConfig) -> Any:
+    rate: Any = config.learning_rate
+    if config.learning_rate_end is not None:
+        updates = config.learning_rate_steps * config.updates // config.update_every
+        rate = optax.linear_schedule(rate, config.learning_rate_end, max(updates, 1))
+    return adam(rate, config.adam_eps, config.max_grad_norm, config.shaping)
 
 
 def adam(
