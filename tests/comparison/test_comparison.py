@@ -6,6 +6,7 @@ import copy
 import itertools
 import json
 import pickle
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -14,10 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from surefoot.cli.compare import main as command
 from surefoot.comparison import Comparison, compare, compare_file, read_returns
 from surefoot.comparison.bootstrap import DominanceTest
 from surefoot.comparison.result import Verdict
-from surefoot.comparison.words import p_text
+from surefoot.comparison.words import p_text, text
 from surefoot.core.particles import cumulative_cdf, cvar, variance
 from surefoot.core.stats import holm
 from surefoot.errors import InputError
@@ -171,15 +173,9 @@ def test_every_word_follows_from_what_is_printed() -> None:
                 if a == b:
                     assert (word, numbers) == (".", "")
                     continue
-                dominance, nondominance = (float(p.strip("*")) for p in numbers.split(" / "))
-                reverse = float(printed[b, a][1].split(" / ")[0].strip("*"))
-                follows = (
-                    "contradicted" if dominance <= 0.05
-                    else "established" if nondominance <= 0.05
-                    else "not contradicted" if reverse <= 0.05 and "*" not in numbers
-                    else "cannot tell"
-                )  # fmt: skip
-                assert word == follows == c.verdict(a, b, order).word
+                reverse = printed[b, a][1].split(" / ")[0]
+                derived = follows(*numbers.split(" / "), reverse, 0.05)
+                assert word == derived == c.verdict(a, b, order).word
                 seen.add(word)
     assert len(seen) >= 3
 
@@ -219,11 +215,84 @@ def test_many_columns_are_letters_and_very_many_are_counted() -> None:
     printed = [some.verdict("c0", b) for b in some.names[1:]]
     assert below == [f"{v.dominance_p:.3g}/1".removeprefix("0") for v in printed]
     assert "Below each letter: p of dominance / p of non-dominance" in str(some)
-    thirteen = compare({name: columns[name] for name in list(columns)[:13]}, resamples=19)
-    assert "? cannot tell; p-values are in `to_frame()`" in str(thirteen)
     many = str(compare(columns, resamples=19))
     assert "of 650 ordered pairs: established 0, not contradicted 0, contradicted 0" in many
-    assert "\nThe words and p-values of all pairs are in `to_frame()`" in many
+    assert "Words and p-values of all pairs, after Holm's correction: `to_frame()`, or" in many
+
+
+def follows(dominance: str, nondominance: str, reverse: str, level: float) -> str:
+    """The word, from what is printed alone."""
+    if float(dominance.strip("*")) <= level:
+        return "contradicted"
+    if float(nondominance) <= level:
+        return "established"
+    if float(reverse.strip("*")) <= level and "*" not in dominance:
+        return "not contradicted"
+    return "cannot tell"
+
+
+@pytest.mark.parametrize(
+    ("width", "size", "p_in_cells"),
+    [(105, 13, False), (60, 8, False), (105, 24, False), (240, 13, True)],
+)
+def test_every_letter_follows_from_what_is_printed(width: int, size: int, p_in_cells: bool) -> None:
+    """With a list of pairs where p-values have no room in the matrix."""
+    rng = np.random.default_rng(4)
+    common = rng.normal(0, 0.4, 60)
+    columns = {f"c{i}": common + rng.normal(0.1 * i, 1 + (i % 3), 60) for i in range(size)}
+    columns["c1"] = columns["c0"] + rng.uniform(0.5, 0.8, 60)  # established
+    c = compare(columns, resamples=199, correction="romano-wolf")
+    shown = text(c, width)
+    verdicts = shown[shown.index("Second order") :]  # the table of numbers is as wide as it is
+    assert max(map(len, verdicts.splitlines())) <= width
+    assert ("\n  Pairs with a p-value of at most 0.05" in shown) is not p_in_cells
+    if p_in_cells:
+        return
+    letters = {"E": "established", "n": "not contradicted", "c": "contradicted", "?": "cannot tell"}
+    seen = set()
+    for order, title in ((2, "Second order"), (1, "First order")):
+        part = shown[shown.index(title) :]
+        part = part[: part.index("dominant in the sample")]
+        entry = r"(\d+)-(\d+) +([Enc?]) ([\d.*]+)/([\d.]+) +([Enc?]) ([\d.*]+)/([\d.]+)"
+        derived = {}
+        for i, j, there, p, q, back, reverse, reverse_q in re.findall(entry, part):
+            a, b = c.names[int(i) - 1], c.names[int(j) - 1]
+            derived[a, b] = follows(p, q, reverse, 0.05)
+            derived[b, a] = follows(reverse, reverse_q, p, 0.05)
+            assert (derived[a, b], derived[b, a]) == (letters[there], letters[back])
+        rest = " ".join(part[part.index("Cannot tell: the other ") :].split())
+        count, p, q = re.findall(r"other ([\d,]+), .* least ([\d.]+) \(d.* ([\d.]+) \(non", rest)[0]
+        others = [v for v in c.verdicts if v.order == order and (v.a, v.b) not in derived]
+        assert len(others) == 2 * int(count)
+        assert min(float(p), float(q)) > 0.05  # so that none of their words is another
+        assert float(p) == pytest.approx(min(v.dominance_p for v in others), rel=1e-2)
+        assert float(q) == pytest.approx(min(v.nondominance_p for v in others), rel=1e-2)
+        for v in c.verdicts:
+            if v.order == order:
+                assert v.word == derived.get((v.a, v.b), "cannot tell")
+                seen.add(v.word)
+    assert len(seen) >= 3
+
+
+def test_where_the_p_values_of_very_many_columns_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(20, 25))
+    path = tmp_path / "returns.csv"
+    names = ",".join(f"c{i}" for i in range(25))
+    path.write_text("\n".join([names, *(",".join(map(str, row)) for row in table)]))
+    assert command([str(path), "--resamples", "19"]) == 0
+    assert "run again with --out DIR, then they are in DIR/comparison.md" in one_line(capsys)
+    out = tmp_path / "out"
+    assert command([str(path), "--resamples", "19", "--out", str(out)]) == 0
+    assert f"after Holm's correction: {out}/comparison.md." in one_line(capsys)
+    rows = (out / "comparison.md").read_text().splitlines()
+    assert sum(bool(re.match(r"\| c\d+ \| c\d+ \|", row)) for row in rows) == 2 * 600
+
+
+def one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    return " ".join(capsys.readouterr().out.split())
 
 
 def test_tables_for_notebooks() -> None:

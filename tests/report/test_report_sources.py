@@ -257,6 +257,73 @@ def test_a_comparison_by_its_file_and_by_its_directory(compared):
         assert "all τ at once" in of_kind(page, Figure)[1].caption
 
 
+def derived(p, reverse, level=0.05):
+    """The word, from what stands below two badges."""
+    (over, not_over), back = p.split(" / "), reverse.split(" / ")[0]
+    if float(over.strip("*")) <= level:
+        return "contradicted"
+    if float(not_over) <= level:
+        return "established"
+    if float(back.strip("*")) <= level and "*" not in over:
+        return "not contradicted"
+    return "cannot tell"
+
+
+def method_of(page):
+    (note,) = [note.text for note in of_kind(page, Note) if "P-values are those of" in note.text]
+    assert "comparison.json" not in note
+    return note
+
+
+def test_words_of_a_comparison_follow_from_what_the_page_shows(tmp_path):
+    rng = np.random.default_rng(2)
+    columns = {f"c{i}": rng.normal(0.2 * i, 1 + i % 2, 60) for i in range(6)}
+    compare(columns, resamples=999).save(tmp_path / "out")
+    page = page_of(tmp_path / "out")
+    tables = of_kind(page, DataTable)
+    seen = set()
+    for table in tables[1:3]:
+        cells = {(i, j): table.rows[i][j + 1] for i in range(6) for j in range(6) if i != j}
+        for (i, j), cell in cells.items():
+            assert cell.text == derived(cell.detail, cells[j, i].detail)
+            seen.add(cell.text)
+    assert len(seen) >= 3
+    # 60 + 60 values: 20 of them are more than 5 %.
+    assert "on all but the lowest 17 % of the pooled values (and highest" in method_of(page)
+    (pairs,) = [t for t in tables if t.title == "In the sample, pair by pair"]
+    stored = json.loads((tmp_path / "out" / "comparison.json").read_text())["verdicts"]
+    for row in pairs.rows:
+        for cell, order in zip(row[-2:], (2, 1), strict=True):
+            key = [*row[:2], order]
+            (test,) = [v["test"] for v in stored if [v["a"], v["b"], v["order"]] == key]
+            assert cell == f"{test['low']:.4g} to {test['high']:.4g}"
+
+
+def test_words_of_very_many_columns_follow_too(tmp_path):
+    rng = np.random.default_rng(2)
+    columns = {f"c{i}": rng.normal(0.2 * i, 1, 40) for i in range(40)}
+    result = compare(columns, resamples=99, correction="romano-wolf")
+    result.save(tmp_path / "out")
+    page = page_of(tmp_path / "out")
+    method_of(page)
+    tables, folded = of_kind(page, DataTable)[1:3], of_kind(page, Folded)
+    for table, order, every in zip(tables, (2, 1), folded, strict=False):
+        words = {}
+        for _, _, over, back in table.rows:
+            assert over.text == derived(over.detail, back.detail)
+            assert back.text == derived(back.detail, over.detail)
+        assert len(table.rows) == 300  # there are more: all of them are below
+        assert every.title.startswith("All ")
+        for line in every.code.split("\n"):
+            a, b, word, p, back, reverse = line.split("\t")
+            assert (word, back) == (derived(p, reverse), derived(reverse, p))
+            words |= {(a, b): word, (b, a): back}
+        assert f"Cannot tell: the other {780 - len(words) // 2}, " in table.caption
+        for v in result.verdicts:
+            if v.order == order:
+                assert v.word == words.get((v.a, v.b), "cannot tell")
+
+
 def test_a_comparison_with_dates_has_a_year(tmp_path):
     rng = np.random.default_rng(0)
     months = np.arange("2010-01", "2012-01", dtype="M8[M]").astype("M8[D]")

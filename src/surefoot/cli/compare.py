@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from surefoot.cli.options import parse
 from surefoot.errors import InputError
+
+if TYPE_CHECKING:
+    from surefoot.comparison import Comparison
 
 
 @dataclass(frozen=True)
@@ -102,11 +106,21 @@ def main(words: list[str]) -> int:
         progress=True,
         spread=None if options.engine == "serial" else partial(run_jobs, **place),
     )
-    print(result)
+    print(in_terminal(result, options.out))
     if options.out is not None:
         print(f"\nreturns, verdicts{', figures' * figure} and summary are in {options.out}")
         print(f"one page of it all: surefoot report {options.out}")
     return 0
+
+
+def in_terminal(result: Comparison, out: Path | None, name: str = "comparison.md") -> str:
+    """The result as wide as the terminal, or as usual for a file; `name` is the file in `out` that
+    has every p-value."""
+    from surefoot.comparison.words import WIDTH, text
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
+    where = "run again with --out DIR, then they are in DIR/comparison.md"
+    return text(result, max(60, width), where if out is None else str(out / name))
 
 
 def can_draw() -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surefoot.cli.compare import can_draw
+from surefoot.cli.compare import can_draw, in_terminal
 from surefoot.cli.modules import AgentOptions, open_typed
 from surefoot.cli.options import parse
 from surefoot.errors import InputError, at_least
@@ -67,7 +67,7 @@ def main(words: list[str]) -> int:
             seed=options.seed,
             resamples=options.resamples, source=source,
         )  # fmt: skip
-        print(f"\n{comparison}")
+        print(f"\n{in_terminal(comparison, options.out)}")
     if options.out is not None:
         _save(options, evaluated, returns, comparison)
     return 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
+from surefoot.cli.compare import in_terminal
 from surefoot.cli.modules import allow_module
 from surefoot.cli.options import parse, read_toml, take_config
 from surefoot.errors import InputError, RunError, unknown, visible
@@ -98,7 +99,7 @@ def _run(options: SweepOptions, sweep: Sweep) -> int:
     )
     Console().print(to_table(result.rows, f"sweep, {result.run} trainings run now"))
     for comparison in result.comparisons.values():
-        print(f"{comparison}\n")
+        print(f"{in_terminal(comparison, options.out, 'comparison.json')}\n")
     if result.note:
         print(f"{result.note}\n")
     print(f"summary.csv, summary.json, trials.csv and all results are in {options.out}")

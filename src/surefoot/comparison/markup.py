@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from surefoot.comparison.further_words import further_tables
 from surefoot.comparison.words import (
     HEADER,
+    IN_PYTHON,
     MANY,
     ORDER_TITLES,
     YEAR_HEADER,
+    counts,
     explanation,
     matrix,
     p_values,
@@ -49,6 +51,8 @@ def html(c: Comparison) -> str:
         parts.append(f"<p>{escape(ORDER_TITLES[order])}: does the row dominate the column?</p>")
         if len(c.names) <= MANY:
             parts.append(_matrix(c, order))
+        else:
+            parts.append(f"<p>{escape(counts(c, order))}</p>")
         lines = (f"{label}: {escape(members)}" for label, members in sets(c, order))
         parts.append(f"<p>{'<br>'.join(lines)}</p>")
     if c.further is not None:
@@ -56,12 +60,12 @@ def html(c: Comparison) -> str:
             caption = f"<p><small>{escape(table.caption)}</small></p>"
             parts += [html_lines([table.title]), html_table(table.header, table.rows), caption]
     plain_words = explanation(c).replace("*", "").removesuffix(".")
-    small = [
-        *c.reading,
-        c.rows_drawn,
-        *c.notes,
-        f"Below each word: p of dominance / p of non-dominance. {plain_words}",
-    ]
+    where = (
+        "Below each word: p of dominance / p of non-dominance"
+        if len(c.names) <= MANY
+        else f"Words and p-values of all pairs: {IN_PYTHON.replace('`', '')}"
+    )
+    small = [*c.reading, c.rows_drawn, *c.notes, f"{where}. {plain_words}"]
     parts += [f"<p><small>{escape(note)}.</small></p>" for note in small]
     return f"<div>{''.join(parts)}</div>"
 

@@ -18,7 +18,7 @@ from surefoot.comparison.dates import Dates
 from surefoot.comparison.memory import Blocks, Memory
 from surefoot.comparison.more import Further
 from surefoot.comparison.returns import Columns
-from surefoot.comparison.settings import TestSettings, usual_trim
+from surefoot.comparison.settings import TestSettings, range_tested
 from surefoot.comparison.summaries import LEVELS, Summary
 from surefoot.errors import InputError, unknown
 from surefoot.runs.files import plain
@@ -212,12 +212,7 @@ class Comparison:
     @property
     def range_tested(self) -> str:
         """Of which values dominance is established, in words."""
-        sizes = sorted(s.n for s in self.summaries)
-        ends = [usual_trim(sum(two)) if self.trim is None else self.trim
-                for two in (sizes[-2:], sizes[:2])]  # fmt: skip
-        share = " to ".join(dict.fromkeys(f"{100 * end:.2g}" for end in ends))
-        pooled = f"all but the lowest {share} % of the pooled values"
-        return f"on {pooled} (and highest, at the first order)"
+        return range_tested([s.n for s in self.summaries], self.trim)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,15 @@ from surefoot.errors import InputError, must_fit, unknown
 def usual_trim(size: int) -> float:
     """Share of so many pooled values that an end of the range leaves out."""
     return min(0.25, max(0.05, 20 / size))
+
+
+def range_tested(sizes: Sequence[int], trim: float | None) -> str:
+    """Of which values dominance is established, between samples of such sizes, in words."""
+    sizes = sorted(sizes)
+    ends = [usual_trim(sum(two)) if trim is None else trim for two in (sizes[-2:], sizes[:2])]
+    share = " to ".join(dict.fromkeys(f"{100 * end:.2g}" for end in ends))
+    pooled = f"all but the lowest {share} % of the pooled values"
+    return f"on {pooled} (and highest, at the first order)"
 
 
 @dataclass(frozen=True)

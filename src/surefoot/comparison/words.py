@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from itertools import combinations
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from surefoot.comparison.further_words import WordTable, further_tables
 from surefoot.errors import markdown_text
@@ -22,38 +23,50 @@ HEADER = ("", "n", "mean", "deviation", "worst", "CVaR 5%", "CVaR 25%", "median"
 
 YEAR_HEADER = ("", "return", "volatility", "Sharpe", "Sortino", "max drawdown")
 SIGNS = {"established": "E", "not contradicted": "n", "contradicted": "c", "cannot tell": "?"}
-FEW = 5  # columns whose verdicts fit a terminal as words
-SOME = 12  # ... and as letters with their p-values
 MANY = 24  # columns beyond which a matrix is no longer readable
 UNCORRECTED = "*"
-WIDTH = 105  # of a line of words
+WHY_A_RANGE = "at the ends the two curves meet, whatever is true"
+WIDTH = 105  # of a line, where nobody says how wide the terminal is
 MOST_LINES = 60  # of a table of pairs that a terminal shows
+IN_PYTHON = "`to_frame()`, or comparison.md of `save(directory)`"
+Layout = Literal["words", "cells", "letters", "counts"]
 
 
-def text(c: Comparison) -> str:
-    """For a terminal: tables of the columns, a matrix of verdicts for each order, the sets."""
+def text(c: Comparison, width: int = WIDTH, where: str = IN_PYTHON) -> str:
+    """For a terminal: tables of the columns, a matrix of verdicts for each order, the sets.
+
+    Of very many columns it has no p-values; `where` says where they are.
+    """
+    layout = _layout(c, width)
     parts = [
-        _title(c),
-        *(line for note in (*c.reading, c.rows_drawn) for line in _wrapped(note, "  ")),
+        *_wrapped(_title(c), width=width),
+        *(line for note in (*c.reading, c.rows_drawn) for line in _wrapped(note, "  ", width)),
         "",
         *align([HEADER, *summary_rows(c)]),
     ]
     if c.has_years:
         parts += ["", "A year", *align([YEAR_HEADER, *year_rows(c)])]
     for order in (2, 1):
-        parts += ["", f"{ORDER_TITLES[order]}: does the row dominate the column?"]
-        parts += [f"  {line}" for line in _matrix_lines(c, order)]
-        parts += [f"  {label}: {names}" for label, names in sets(c, order)]
-    parts += ["", *_legend(c)]
+        title = f"{ORDER_TITLES[order]}: does the row dominate the column?"
+        parts += ["", *_wrapped(title, width=width)]
+        parts += [f"  {line}" for line in _matrix_lines(c, order, layout)]
+        if layout == "letters":
+            parts += _pair_lines(c, order, width)
+        for label, names in sets(c, order):
+            parts += _wrapped(f"{label}: {names}", "  ", width)
+    parts += ["", *_legend(c, layout, width, where)]
     for table in _further(c, MOST_LINES):
-        parts += ["", *_wrapped(table.title), *align([table.header, *table.rows])]
-        parts += _wrapped(table.caption)
-    parts += [line for note in c.notes for line in _wrapped(f"Note: {note}.")]
+        parts += ["", *_wrapped(table.title, width=width), *align([table.header, *table.rows])]
+        parts += _wrapped(table.caption, width=width)
+    parts += [line for note in c.notes for line in _wrapped(f"Note: {note}.", width=width)]
     return "\n".join(parts)
 
 
-def _wrapped(note: str, indent: str = "") -> list[str]:
-    return textwrap.wrap(note, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ")
+def _wrapped(note: str, indent: str = "", width: int = WIDTH) -> list[str]:
+    return textwrap.wrap(
+        note, min(width, WIDTH), initial_indent=indent, subsequent_indent=f"{indent}  ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def markdown(c: Comparison) -> str:
@@ -99,30 +112,114 @@ def matrix(c: Comparison, order: int) -> dict[str, list[str | None]]:
     return {a: [words.get((a, b)) for b in c.names] for a in c.names}
 
 
-def _matrix_lines(c: Comparison, order: int) -> list[str]:
-    """Words or letters with their p-values, or letters alone, or how many there are of each."""
-    cells = matrix(c, order)
+def _layout(c: Comparison, width: int) -> Layout:
+    """The fullest that fits: words or letters with their p-values, or letters with a list below."""
     if len(c.names) > MANY:
-        every = [word for row in cells.values() for word in row if word]
-        counts = ", ".join(f"{word} {every.count(word):,}" for word in SIGNS)
-        return [f"of {len(every):,} ordered pairs: {counts}"]
-    few = len(c.names) <= FEW
-    heads = c.names if few else [str(i + 1) for i in range(len(c.names))]
+        return "counts"
+    for layout in ("words", "cells"):
+        lines = (line for order in (1, 2) for line in _matrix_lines(c, order, layout))
+        if max(map(len, lines)) + 2 <= width:
+            return layout
+    return "letters"
+
+
+def _matrix_lines(c: Comparison, order: int, layout: Layout) -> list[str]:
+    if layout == "counts":
+        return [counts(c, order)]
+    full = layout == "words"
+    heads = c.names if full else [str(i + 1) for i in range(len(c.names))]
     numbers = {(v.a, v.b): p_values(v) for v in c.verdicts if v.order == order}
     rows = []
-    for head, (a, row) in zip(heads, cells.items(), strict=True):
-        words = (word if few or word is None else SIGNS[word] for word in row)
-        rows.append((a if few else f"{head} {a}", *(word or "." for word in words)))
-        if len(c.names) <= SOME:
+    for head, (a, row) in zip(heads, matrix(c, order).items(), strict=True):
+        words = (word if full or word is None else SIGNS[word] for word in row)
+        rows.append((a if full else f"{head} {a}", *(word or "." for word in words)))
+        if layout != "letters":
             below = (numbers.get((a, b), "") for b in c.names)
-            short = (text.replace("0.", ".").replace(" ", "") for text in below)
-            rows.append(("", *(below if few else short)))
-    return [line.rstrip() for line in align([("", *heads), *rows], left=True)]
+            rows.append(("", *(below if full else map(_short, below))))
+    gap = " " if layout == "letters" else "  "
+    return [line.rstrip() for line in align([("", *heads), *rows], left=True, gap=gap)]
+
+
+def counts(c: Comparison, order: int) -> str:
+    """How often each word was said."""
+    every: list[str] = [v.word for v in c.verdicts if v.order == order]
+    each = ", ".join(f"{word} {every.count(word):,}" for word in SIGNS)
+    return f"of {len(every):,} ordered pairs: {each}"
+
+
+class Decided(NamedTuple):
+    """The pairs in which a hypothesis is rejected, and the least p-values of all others.
+
+    Every word follows from these: in each of the others one cannot tell.
+    """
+
+    pairs: list[tuple[Verdict, Verdict]]
+    """Both directions, the one with the better word first."""
+    others: int
+    least: tuple[float, float]
+    """Of dominance and of non-dominance, among the others."""
+
+
+def decided(verdicts: Iterable[Verdict], order: int) -> Decided:
+    of = {(v.a, v.b): v for v in verdicts if v.order == order}
+    place = {name: i for i, name in enumerate(dict.fromkeys(a for a, _ in of))}
+    pairs: list[tuple[Verdict, Verdict]] = []
+    others: list[Verdict] = []
+    for a, b in combinations(place, 2):
+        both = of[a, b], of[b, a]
+        if min(min(v.dominance_p, v.nondominance_p) for v in both) > both[0].level:
+            others += both
+        else:
+            better, worse = sorted(both, key=lambda v: list(SIGNS).index(v.word))
+            pairs.append((better, worse))
+    pairs.sort(key=lambda pair: (place[pair[0].a], place[pair[0].b]))
+    least = (
+        min((v.dominance_p for v in others), default=1.0),
+        min((v.nondominance_p for v in others), default=1.0),
+    )
+    return Decided(pairs, len(others) // 2, least)
+
+
+def others_sentence(found: Decided, level: float) -> str:
+    """What is known of the pairs that are not listed; nothing if there are none."""
+    if not found.others:
+        return ""
+    dominance, nondominance = (p_text(p, level) for p in found.least)
+    which = f"the other {found.others:,}" if found.pairs else f"all {found.others:,} pairs"
+    return (
+        f"Cannot tell: {which}, with p-values of at least {dominance} (dominance) and "
+        f"{nondominance} (non-dominance)"
+    )
+
+
+def _pair_lines(c: Comparison, order: int, width: int) -> list[str]:
+    """The p-values behind the letters: as many pairs on a line as fit."""
+    found = decided(c.verdicts, order)
+    number = {name: str(i + 1) for i, name in enumerate(c.names)}
+    rows = [
+        (f"{number[v.a]}-{number[v.b]}", *(f"{SIGNS[w.word]} {_short(p_values(w))}" for w in both))
+        for both in found.pairs
+        for v in both[:1]
+    ]
+    lines = []
+    if rows:
+        title = f"Pairs with a p-value of at most {c.level:g}"
+        about = f"{title} ({len(rows):,}); i-j: i over j, then j over i"
+        lines += _wrapped(about, "  ", width)
+        entries = align(rows, left=True)
+        each = max(1, (width - 1) // (len(entries[0]) + 3))
+        for at in range(0, len(entries), each):
+            lines.append(("    " + " | ".join(entries[at : at + each])).rstrip())
+    return lines + _wrapped(others_sentence(found, c.level), "  ", width)
 
 
 def p_values(v: Verdict) -> str:
     """Of dominance and of non-dominance, corrected; a star where only the correction saves it."""
     return f"{p_text(v.dominance_p, v.level)}{star(v)} / {p_text(v.nondominance_p, v.level)}"
+
+
+def _short(numbers: str) -> str:
+    return numbers.replace("0.", ".").replace(" ", "")
 
 
 def p_text(p: float, level: float) -> str:
@@ -135,26 +232,25 @@ def star(v: Verdict) -> str:
     return UNCORRECTED if v.test.dominance_p <= v.level < v.dominance_p else ""
 
 
-def _legend(c: Comparison) -> list[str]:
-    where = "are in `to_frame()`, and in comparison.md of --out."
-    if len(c.names) > MANY:
-        return [f"The words and p-values of all pairs {where}"]
+def _legend(c: Comparison, layout: Layout, width: int, where: str) -> list[str]:
     letters = ", ".join(f"{sign} {word}" for word, sign in SIGNS.items())
-    if len(c.names) > SOME:
-        return [f"{letters}; p-values {where}"]
-    few = len(c.names) <= FEW
-    lines = [] if few else [f"{letters}."]
+    p = f"p of dominance / p of non-dominance, after {c.correction_name}."
+    lines = {
+        "words": [f"Below each word: {p}"],
+        "cells": [f"{letters}.", f"Below each letter: {p}"],
+        "letters": [f"{letters}.", f"Behind each letter: {p}"],
+        "counts": [f"Words and p-values of all pairs, after {c.correction_name}: {where}."],
+    }[layout]
     lines += [
-        f"Below each {'word' if few else 'letter'}: p of dominance / p of non-dominance, after "
-        f"{c.correction_name}; at level {c.level:g}",
-        *_wrapped(
-            "contradicted: dominance is rejected; established: non-dominance is, "
-            f"{c.range_tested}; not contradicted: the reverse is contradicted, and dominance is "
-            "not rejected even without the correction."
-        ),
+        f"At level {c.level:g} contradicted: dominance is rejected; established: non-dominance is, "
+        f"{c.range_tested}; not contradicted: the reverse is contradicted, and dominance is not "
+        "rejected even without the correction; cannot tell: all else."
     ]
-    stars = any(star(v) for v in c.verdicts)
-    return lines + ([f"{UNCORRECTED} rejected without the correction."] if stars else [])
+    listed = [v for order in (1, 2) for both in decided(c.verdicts, order).pairs for v in both]
+    shown = {"letters": listed, "counts": []}.get(layout, c.verdicts)
+    if any(star(v) for v in shown):
+        lines.append(f"{UNCORRECTED} rejected without the correction.")
+    return [each for line in lines for each in _wrapped(line, width=width)]
 
 
 def _title(c: Comparison) -> str:
@@ -226,18 +322,19 @@ def explanation(c: Comparison) -> str:
         f"{c.correction_name} over all ordered pairs. At level {c.level:g}, a over b is "
         "*contradicted* where the "
         'hypothesis "a dominates b" is rejected (Barrett and Donald, 2003), *established* where '
-        f'"a does not dominate b" is rejected (Davidson and Duclos, 2013), {c.range_tested}, '
+        f'"a does not dominate b" is rejected (Davidson and Duclos, 2013), {c.range_tested} '
+        f"({WHY_A_RANGE}), "
         '*not contradicted* where "b dominates a" is rejected and '
         '"a dominates b" is not, even without the correction (a star marks where it '
         "is). Otherwise one *cannot tell*."
     )
 
 
-def align(rows: Sequence[Sequence[str]], *, left: bool = False) -> list[str]:
+def align(rows: Sequence[Sequence[str]], *, left: bool = False, gap: str = "  ") -> list[str]:
     """Columns of equal width; all but the first to the right, unless `left`."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
-        "  ".join(
+        gap.join(
             cell.rjust(width) if i and not left else cell.ljust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )

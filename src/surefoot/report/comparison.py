@@ -7,10 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from surefoot.comparison.bootstrap import DominanceTest
 from surefoot.comparison.further_words import further_tables
-from surefoot.comparison.words import MANY, ORDER_TITLES, YEAR_HEADER, p_text, ratio, share
+from surefoot.comparison.result import Verdict
+from surefoot.comparison.settings import range_tested
+from surefoot.comparison.words import (
+    MANY,
+    ORDER_TITLES,
+    WHY_A_RANGE,
+    YEAR_HEADER,
+    decided,
+    others_sentence,
+    p_values,
+    ratio,
+    share,
+)
 from surefoot.errors import InputError
-from surefoot.report.page import Badge, DataTable, Figure, Note, Part, Section
+from surefoot.report.page import Badge, DataTable, Figure, Folded, Note, Part, Section
 from surefoot.report.stored import Stored, drawn_uri
 
 SETS = {
@@ -61,7 +74,7 @@ def comparison_parts(stored: Stored, figures: list[Part]) -> list[Part]:
 def _parts(content: Mapping[str, Any], figures: list[Any]) -> list[Part]:
     parts: list[Part] = [choice_part(content)]
     parts += [Note(f"{note}.", "warning") for note in content["notes"]]
-    parts += verdict_parts(content)
+    parts += [*verdict_parts(content), method_note(content)]
     parts += [_captioned(part) for part in sorted(figures, key=_place)]
     parts.append(_summaries(content))
     if any(s.get("annual") for s in content["summaries"]):
@@ -71,8 +84,7 @@ def _parts(content: Mapping[str, Any], figures: list[Any]) -> list[Part]:
         for table in further_tables(content["further"], MOST_PAIRS):
             look = "numbers" if table.header[0] == "a over b" else "text"
             parts.append(DataTable(table.header, table.rows, table.title, table.caption, look))
-    return [*parts, *(Note(f"{_sentence(note)}.", "quiet") for note in content.get("reading", ())),
-            Note(_method(content), "quiet")]  # fmt: skip
+    return [*parts, *(Note(f"{_sentence(note)}.", "quiet") for note in content.get("reading", ()))]
 
 
 def _captioned(part: Part) -> Part:
@@ -87,10 +99,18 @@ def _place(part: Part) -> bool:
 
 
 def verdict_parts(content: Mapping[str, Any], where: str = "") -> list[Part]:
-    """One matrix for each order, where it can be read; `where` ends their titles."""
-    if len(content["summaries"]) > MANY:
-        return []
-    return [_matrix(content, order, where) for order in (2, 1)]
+    """A matrix for each order, or a list of pairs; `where` ends their titles. With what
+    `method_note` says, every word follows from what is shown."""
+    verdicts = [_verdict(v) for v in content["verdicts"]]
+    if len(content["summaries"]) <= MANY:
+        return [_matrix(content, verdicts, order, where) for order in (2, 1)]
+    return [part for order in (2, 1) for part in _decided_parts(content, verdicts, order, where)]
+
+
+def _verdict(v: Mapping[str, Any]) -> Verdict:
+    """As it was before it was stored."""
+    own = {name: v[name] for name in Verdict.__dataclass_fields__}
+    return Verdict(**{**own, "test": DominanceTest(**v["test"])})
 
 
 def choice_part(content: Mapping[str, Any], where: str = "") -> DataTable:
@@ -103,10 +123,12 @@ def choice_part(content: Mapping[str, Any], where: str = "") -> DataTable:
     return DataTable(("order", *SETS), tuple(rows), f"Which columns are left to choose from{where}")
 
 
-def _matrix(content: Mapping[str, Any], order: int, where: str) -> DataTable:
+def _matrix(
+    content: Mapping[str, Any], verdicts: list[Verdict], order: int, where: str
+) -> DataTable:
     """What is known of each row over each column, with the two p-values."""
     names = [str(s["name"]) for s in content["summaries"]]
-    cells = {(v["a"], v["b"]): _badge(v) for v in content["verdicts"] if v["order"] == order}
+    cells = {(v.a, v.b): _badge(v) for v in verdicts if v.order == order}
     rows = tuple((a, *(cells.get((a, b), "") for b in names)) for a in names)
     title, who = ORDER_TITLES[order].removesuffix(")").split(" (")
     return DataTable(
@@ -119,11 +141,35 @@ def _matrix(content: Mapping[str, Any], order: int, where: str) -> DataTable:
     )
 
 
-def _badge(v: Mapping[str, Any]) -> Badge:
-    star = "*" if v["test"]["dominance_p"] <= v["level"] < v["dominance_p"] else ""
-    over, not_over = (p_text(v[name], v["level"]) for name in ("dominance_p", "nondominance_p"))
-    numbers = f"{over}{star} / {not_over}"
-    return Badge(str(v["word"]), WORDS[v["word"]], numbers)
+def _badge(v: Verdict) -> Badge:
+    return Badge(v.word, WORDS[v.word], p_values(v))
+
+
+def _decided_parts(
+    content: Mapping[str, Any], verdicts: list[Verdict], order: int, where: str
+) -> list[Part]:
+    """The pairs of very many columns in which something is rejected; the first as a table, and
+    where there are more, all of them as text to search."""
+    found, level = decided(verdicts, order), content["level"]
+    title, who = ORDER_TITLES[order].removesuffix(")").split(" (")
+    title = f"{title}: pairs with a p-value of at most {level:g}{where}"
+    rows = tuple(
+        (str(v.a), str(v.b), _badge(v), _badge(back)) for v, back in found.pairs[:MOST_PAIRS]
+    )
+    caption = (
+        f"{_sentence(who)}. Below each word: p of dominance / p of non-dominance, corrected; a "
+        f"star where dominance is rejected without the correction. {len(found.pairs):,} pairs. "
+        f"{others_sentence(found, level)}"
+    )
+    parts: list[Part] = [DataTable(("a", "b", "a over b", "b over a"), rows, title, caption)]
+    if len(found.pairs) > MOST_PAIRS:
+        lines = (
+            "\t".join((v.a, v.b, v.word, p_values(v), back.word, p_values(back)))
+            for v, back in found.pairs
+        )
+        every = f"All {len(found.pairs):,} of them: a, b, a over b, b over a"
+        parts.append(Folded(every, code="\n".join(lines)))
+    return parts
 
 
 def _summaries(content: Mapping[str, Any]) -> DataTable:
@@ -154,7 +200,8 @@ def _years(content: Mapping[str, Any]) -> DataTable:
 
 
 def _pairs(content: Mapping[str, Any]) -> DataTable:
-    """What the samples themselves show, each pair once, seen from the column that comes first."""
+    """What the samples themselves show, each pair once, seen from the column that comes first, and
+    the values at which 'established' is tested (the same in both directions)."""
     place = {s["name"]: i for i, s in enumerate(content["summaries"])}
     of = {(v["a"], v["b"], v["order"]): v for v in content["verdicts"]}
     pairs = [(a, b) for a, b, order in of if order == 2 and place[a] < place[b]]
@@ -163,10 +210,15 @@ def _pairs(content: Mapping[str, Any]) -> DataTable:
         second, back, first = of[a, b, 2], of[b, a, 2], of[a, b, 1]
         shown = (RELATIONS.get(v["relation"], v["relation"]) for v in (second, first))
         numbers = (second["violation"], back["violation"], second["almost_ratio"])
-        rows.append((str(a), str(b), *map(str, shown), *(f"{x:.4g}" for x in numbers)))
+        ends = ((v["test"]["low"], v["test"]["high"]) for v in (second, first))
+        ranges = (f"{float(low):.4g} to {float(high):.4g}" for low, high in ends)
+        rows.append((str(a), str(b), *map(str, shown), *(f"{x:.4g}" for x in numbers), *ranges))
     header = ("a", "b", "second order", "first order", "shortfall of a", "shortfall of b",
-              "almost-SSD ratio of a")  # fmt: skip
-    caption = "A shortfall is the largest by which a column's F⁻² lies below the other's. "
+              "almost-SSD ratio of a", "range, second order", "range, first order")  # fmt: skip
+    caption = (
+        "A shortfall is the largest by which a column's F⁻² lies below the other's. 'Established' "
+        "is tested at every value of the range. "
+    )
     if len(pairs) > MOST_PAIRS:
         caption += f"The first {MOST_PAIRS:,} pairs; comparison.md has them all."
     return DataTable(header, tuple(rows), "In the sample, pair by pair", caption.strip())
@@ -176,15 +228,18 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _method(content: Mapping[str, Any]) -> str:
+def method_note(content: Mapping[str, Any]) -> Note:
+    """How the words follow from the p-values, and the range of what is established."""
     paired = ", rows paired" if content["paired"] else ""
-    return (
+    tested = range_tested([s["n"] for s in content["summaries"]], content.get("trim"))
+    return Note(
         f"P-values are those of {content['resamples']:,} resamples (seed {content['seed']}"
         f"{paired}) corrected over all ordered pairs ({content.get('correction', 'holm')}). "
         f"At level {content['level']:g}, a over b is contradicted where the hypothesis that a "
         "dominates b is rejected (Barrett and Donald, 2003); established where the hypothesis that "
-        "it does not is rejected (Davidson and Duclos, 2013, on the range of values in "
-        "comparison.json); not contradicted where the reverse is rejected and it is not itself, "
+        f"it does not is rejected (Davidson and Duclos, 2013), {tested}: {WHY_A_RANGE}; "
+        "not contradicted where the reverse is rejected and it is not itself, "
         "even without the correction. Otherwise one cannot tell. "
-        f"Tolerance {content['tolerance']:g}."
+        f"Tolerance {content['tolerance']:g}.",
+        "quiet",
     )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from surefoot import plots
-from surefoot.report.comparison import choice_part, verdict_parts
+from surefoot.report.comparison import choice_part, method_note, verdict_parts
 from surefoot.report.page import DataTable, Figure, Note, Part, guarded
 from surefoot.report.stored import Stored, drawn_uri
 from surefoot.runs.files import read_bytes
@@ -104,7 +104,7 @@ def _verdicts(stored: Stored) -> list[Part]:
     for task, own in content.get("environments", {"": content}).items():
         notes = [Note(f"{note}.", "warning") for note in own["notes"]]
         where = f" ({task})" if task else ""
-        parts += [*notes, choice_part(own, where), *verdict_parts(own, where)]
+        parts += [*notes, choice_part(own, where), *verdict_parts(own, where), method_note(own)]
     about = "Cells are compared by the mean return of each training, paired by seed."
     return [*parts, Note(about, "quiet")]
 
