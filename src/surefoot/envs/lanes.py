@@ -106,7 +106,7 @@ class Lanes(TrainingEnv):
 
 
 class VectorLanes(TrainingEnv):
-    """A VectorEnv as the caller made it; its modes of resetting are told apart here."""
+    """A VectorEnv as the caller made it, whichever way it resets."""
 
     replays = False  # only it knows the seeds of its episodes
 

@@ -34,7 +34,7 @@ from surefoot.transport.sinkhorn import SinkhornOptions
 
 
 class ProximalStep(NamedTuple):
-    """The new particles and how they were found."""
+    """The new particles, and how well the step was solved."""
 
     z: jax.Array  # [N]
     residual: jax.Array  # largest last move of a particle, as a share of the range spanned
@@ -87,7 +87,7 @@ def proximal_step(
 
     `solver="gradient"` is the paper's: up to 50 steps on the loss of Algorithm 2 with its
     annealed sweeps, early stop at tolerance 1e-8. Steps are taken in the Wasserstein geometry
-    with size `gradient_step`, `0.5 / (1 + h)` unless given: the loss curves like `2 (1 + h)`, so
+    with size `gradient_step`, `0.5 / (1 + h)` by default: the loss curves like `2 (1 + h)`, so
     the paper's 0.5 oscillates for ever at `h = 1`.
 
     Both stop once no particle moves by more than `tolerance` times the range that anchor and
