@@ -9,8 +9,7 @@ from matplotlib.patches import Rectangle
 from surefoot.errors import InputError
 from surefoot.paper import ablation
 from surefoot.paper.ablation import AblationCell, AblationConfig, AblationResults
-from surefoot.paper.fitting import fit_flow
-from surefoot.paper.mixture import draw_trials, paper_mixture
+from surefoot.paper.fitting import draw_trials, fit_flow, paper_mixture
 from surefoot.runs.directory import RunDir
 
 SMALL = AblationConfig(

@@ -10,7 +10,7 @@ from scipy import integrate
 from scipy.stats import norm
 
 from surefoot.errors import InputError
-from surefoot.paper.mixture import DEVIATIONS, MEANS, Mixture, draw_trials, paper_mixture
+from surefoot.paper.fitting import DEVIATIONS, MEANS, Mixture, draw_trials, paper_mixture
 
 
 def test_moments_of_both_readings_by_hand():

@@ -11,8 +11,15 @@ from surefoot.errors import InputError
 from surefoot.paper import regression
 from surefoot.paper import regression_results as report
 from surefoot.paper.claims import read_claims
-from surefoot.paper.fitting import fit_flow, fit_quantiles, moments, rmse
-from surefoot.paper.mixture import SampledTrials, draw_trials, paper_mixture
+from surefoot.paper.fitting import (
+    SampledTrials,
+    draw_trials,
+    fit_flow,
+    fit_quantiles,
+    moments,
+    paper_mixture,
+    rmse,
+)
 from surefoot.paper.regression import Reading, RegressionConfig
 from surefoot.paper.regression_results import RegressionResults
 from surefoot.runs.directory import RunDir

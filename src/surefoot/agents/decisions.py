@@ -172,9 +172,9 @@ class Deciding(Saved):
     def _ties(self, row: Any) -> jax.Array:
         """The key that breaks ties at an observation."""
 
-    def _masks(self, rows: np.ndarray, given: Any) -> np.ndarray | None:
+    def _masks(self, rows: np.ndarray, masks: Any) -> np.ndarray | None:
         """The legal actions `[B, A]` at observations, as the caller says; None: all of them."""
-        return None if given is None else checked_masks(given, (len(rows), len(self.action_names)))
+        return None if masks is None else checked_masks(masks, (len(rows), len(self.action_names)))
 
     def _draw_key(self) -> jax.Array:
         return jax.random.fold_in(self._tie_key, self._drawn)

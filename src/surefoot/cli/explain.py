@@ -82,7 +82,7 @@ def _of_returns(options: ExplainOptions) -> tuple[Any, str]:
     import jax
     import numpy as np
 
-    from surefoot.agents.adapters.projection import equal_particles
+    from surefoot.agents.adapters.libraries import equal_particles
     from surefoot.agents.explain import explain
     from surefoot.comparison import read_returns
     from surefoot.policies import policy_named

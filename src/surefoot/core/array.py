@@ -205,9 +205,9 @@ def take(xp: Any, x: Array, indices: Array) -> Array:
     return xp.take_along_axis(x, indices, axis=-1)
 
 
-def cumsum(xp: Any, x: Array) -> Array:
+def cumsum(x: Array) -> Array:
     """Cumulative sum along the last axis; in JAX by doubling shifts, see `_prefix_sum`."""
-    return _prefix_sum(x) if compat.is_jax_array(x) else xp.cumulative_sum(x, axis=-1)
+    return _prefix_sum(x) if compat.is_jax_array(x) else x.cumsum(-1)
 
 
 def partial_sums(xp: Any, x: Array) -> tuple[Array, Array]:
@@ -216,9 +216,9 @@ def partial_sums(xp: Any, x: Array) -> tuple[Array, Array]:
     `low` adds up what each addition rounded away (Knuth's two-sum), so that a million terms are
     summed as exactly as a few and a difference of sums has the right sign.
     """
-    high = cumsum(xp, x)
+    high = cumsum(x)
     before = xp.concat([xp.zeros_like(high[..., :1]), high[..., :-1]], axis=-1)
-    return high, cumsum(xp, lost(before, x, high))
+    return high, cumsum(lost(before, x, high))
 
 
 def lost(a: Array, b: Array, rounded: Array) -> Array:

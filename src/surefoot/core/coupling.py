@@ -38,10 +38,16 @@ def sort_particles(
 ) -> tuple[Any, Sorted]:
     """Check, sort and accumulate."""
     xp = array.namespace(**{name: z, f"{name}_weights": weights})
+    return xp, _sorted(xp, z, weights, assume_sorted, name, min_ndim)
+
+
+def _sorted(
+    xp: Any, z: Array, weights: Array | None, assume_sorted: bool, name: str, min_ndim: int = 1
+) -> Sorted:
     dtype = array.answer_dtype(xp, z)
     z = array.check_particles(xp, z, name, min_ndim)
     if weights is None:
-        return xp, Sorted(z if assume_sorted else array.sort(xp, z), None, None, dtype)
+        return Sorted(z if assume_sorted else array.sort(xp, z), None, None, dtype)
     weights = xp.astype(array.check_weights(xp, weights, z, f"{name}_weights"), z.dtype)
     if not assume_sorted:
         order = array.argsort(xp, z)
@@ -50,7 +56,7 @@ def sort_particles(
     right = high + low
     # What rounding left out of the sum belongs to the last particle.
     right = xp.concat([right[..., :-1], xp.ones_like(right[..., -1:])], axis=-1)
-    return xp, Sorted(z, weights, right, dtype)
+    return Sorted(z, weights, right, dtype)
 
 
 class Coupling(NamedTuple):
@@ -83,11 +89,11 @@ def couple(
     """
     xp = array.namespace(x=x, y=y, x_weights=x_weights, y_weights=y_weights)
     lead = array.broadcast(x.shape[:-1], y.shape[:-1], "x without particles", "y without particles")
-    _, sx = sort_particles(x, x_weights, assume_sorted=assume_sorted, name="x")
-    _, sy = sort_particles(y, y_weights, assume_sorted=assume_sorted, name="y")
+    sx = _sorted(xp, x, x_weights, assume_sorted, "x")
+    sy = _sorted(xp, y, y_weights, assume_sorted, "y")
     dtype = xp.result_type(sx.z, sy.z)
     answers = sx.dtype if sx.dtype == sy.dtype else dtype
-    z_x, z_y = xp.astype(sx.z, dtype), xp.astype(sy.z, dtype)
+    z_x, z_y = (xp.astype(s.z, dtype, copy=False) for s in (sx, sy))
     if sx.right is not None or sy.right is not None:
         share, at_x, at_y = _merged(xp, _rights(xp, sx, lead, dtype), _rights(xp, sy, lead, dtype))
         at = array.take(xp, z_x, at_x), array.take(xp, z_y, at_y)

@@ -24,7 +24,9 @@ from surefoot.core import array
 from surefoot.core.array import Array, pairwise_sum
 from surefoot.errors import InputError
 
-MOST = 128  # degrees of freedom told apart; beyond, Student's quantile is within 2 % of c at c = 3
+MOST = (
+    128  # degrees of freedom in the table; beyond, Student's quantile is within 2 % of c at c = 3
+)
 
 
 class Known(NamedTuple):

@@ -32,28 +32,36 @@ def shortfall(xp: Any, x: Array, y: Array) -> Array:
     """Of ascending `x[..., N]` below ascending `y[..., N]`."""
     if array.compat.is_jax_array(x):
         return _pair_compiled(*jnp.broadcast_arrays(x, y))
-    worst = xp.max(_gap(_sums(xp, x), _sums(xp, y)), axis=-1)
-    return _per_particle(xp, xp.clip(worst, 0.0, None), x)
+    # Real and imaginary parts of one array: to add complex numbers is to add both at once.
+    shape = array.broadcast(x.shape, y.shape, "x", "y")
+    both = xp.empty(shape, dtype=xp.complex128, device=array.device(x))
+    both.real[...], both.imag[...] = x, y
+    sums = _sums(xp, both, x.dtype)
+    gap = _gap(tuple(map(xp.real, sums)), tuple(map(xp.imag, sums)))
+    return _per_particle(xp, _not_negative(xp, xp.max(gap, axis=-1)), x)
 
 
 def violations(xp: Any, z: Array) -> Array:
     """Of all pairs of ascending `z[..., A, N]`: `[..., a, b]`, of a below b."""
     if array.compat.is_jax_array(z):
         return _matrix_compiled(z)
-    sums = _sums(xp, z)
+    sums = _sums(xp, xp.astype(z, xp.float64, copy=False), z.dtype)
 
     def row(a: int) -> Array:
         mine = tuple(part[..., a : a + 1, :] for part in sums)
         return xp.max(_gap(mine, sums), axis=-1)
 
     worst = xp.stack([row(a) for a in range(z.shape[-2])], axis=-2)
-    return _per_particle(xp, xp.clip(worst, 0.0, None), z)
+    return _per_particle(xp, _not_negative(xp, worst), z)
 
 
-def _sums(xp: Any, z: Array) -> Sums:
-    if z.dtype == xp.float64:
-        return array.partial_sums(xp, z)
-    return (xp.cumulative_sum(z, axis=-1, dtype=xp.float64),)
+def _sums(xp: Any, z: Array, dtype: Any) -> Sums:
+    """Of wide `z`, whose values came in `dtype`."""
+    return array.partial_sums(xp, z) if dtype == xp.float64 else (array.cumsum(z),)
+
+
+def _not_negative(xp: Any, x: Array) -> Array:
+    return xp.maximum(x, xp.zeros_like(x))  # a third of the time of `xp.clip`
 
 
 def _gap(mine: Sums, theirs: Sums) -> Array:
@@ -61,7 +69,7 @@ def _gap(mine: Sums, theirs: Sums) -> Array:
 
 
 def _per_particle(xp: Any, short: Array, z: Array) -> Array:
-    return xp.astype(array.divide(short, z.shape[-1]), z.dtype)
+    return xp.astype(array.divide(short, z.shape[-1]), z.dtype, copy=False)
 
 
 # Yes or no, without the care where none is needed.
@@ -91,7 +99,7 @@ SMALL = 2**14  # so many differences and all pairs are compared at once, else ea
 
 def plain_violations(xp: Any, z: Array) -> Array:
     """Of all pairs, as plain sums have them: negative where none falls short."""
-    actions, sums = z.shape[-2], xp.cumulative_sum(z, axis=-1)
+    actions, sums = z.shape[-2], array.cumsum(z)
     if actions * math.prod(z.shape) <= SMALL:
         worst = xp.max(sums[..., None, :, :] - sums[..., :, None, :], axis=-1)
     else:
@@ -146,8 +154,8 @@ def _against_others(
     """Shortfalls of all actions, and whether they count: against the highest, or one by one."""
     if len(sums) == 1:  # a rounded difference is monotone: nobody lies further above
         high = sums[0]
-        counts = high < jnp.inf if mask is None else (high < jnp.inf) & mask
-        yield _highest(jnp.where(counts, high, -jnp.inf)) - high, None
+        counts = high if mask is None else jnp.where(mask, high, -jnp.inf)
+        yield _highest(counts) - high, None
         return
     for b in range(sums[0].shape[-1]):
         one = slice(b, b + 1)
@@ -156,10 +164,12 @@ def _against_others(
 
 
 def _highest(x: jax.Array) -> jax.Array:
+    """Of those that are numbers."""
     if x.shape[-1] > FEW:
-        return jnp.max(x, axis=-1, keepdims=True)
+        return jnp.max(jnp.where(jnp.isnan(x), -jnp.inf, x), axis=-1, keepdims=True)
     each = (x[..., b : b + 1] for b in range(x.shape[-1]))
-    return functools.reduce(lambda a, b: jnp.where(b > a, b, a), each)
+    none = jnp.full_like(x[..., :1], -jnp.inf)
+    return functools.reduce(lambda a, b: jnp.where(b > a, b, a), each, none)
 
 
 @jax.jit
@@ -196,8 +206,8 @@ def _pair_slope(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
     """The slope of the one partial sum that falls short most."""
     (x, y), (slope_x, slope_y) = primals, tangents
     worst = _pair_compiled(x, y)
-    at = jnp.argmax(array.cumsum(jnp, y - x), axis=-1)[..., None]
-    slopes = jnp.take_along_axis(array.cumsum(jnp, slope_y - slope_x), at, axis=-1)[..., 0]
+    at = jnp.argmax(array.cumsum(y - x), axis=-1)[..., None]
+    slopes = jnp.take_along_axis(array.cumsum(slope_y - slope_x), at, axis=-1)[..., 0]
     return worst, jnp.where(worst > 0, slopes / x.shape[-1], 0.0)
 
 
@@ -231,5 +241,5 @@ def _while_adding(
 def _plus(sums: Sums, column: jax.Array) -> Sums:
     high = sums[0] + column
     if len(sums) == 1:
-        return (high,)
+        return (jnp.where(high < jnp.inf, high, jnp.nan),)  # what is infinite is above nobody
     return high, sums[1] + array.lost(sums[0], column, high)

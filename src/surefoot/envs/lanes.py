@@ -109,7 +109,7 @@ def lanes_of(first: TrainingEnv, n: int, seed: int) -> Lanes:
 
 
 class VectorLanes(TrainingEnv):
-    """A VectorEnv as the caller made it; its modes of resetting are told apart here."""
+    """A VectorEnv as the caller made it, whichever way it resets."""
 
     replays = False  # only it knows the seeds of its episodes
 

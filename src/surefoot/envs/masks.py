@@ -61,24 +61,23 @@ class Masks:
         return mask
 
 
-def joint_mask(space: gym.Space[Any], given: Any) -> np.ndarray:
+def joint_mask(space: gym.Space[Any], allowed: Any) -> np.ndarray:
     """A mask as the environment gives it as one of all actions `[A]`, the product for a
     MultiDiscrete: it has one for each part, as a tuple (Gymnasium) or in a row (sb3-contrib)."""
     if isinstance(space, spaces.MultiDiscrete):
         sizes = [int(n) for n in space.nvec.ravel()]
-        if not isinstance(given, tuple):
-            given = (
-                np.split(np.asarray(given), np.cumsum(sizes)[:-1]) if len(sizes) > 1 else [given]
-            )
-        parts = [_one_mask(part, size) for part, size in zip(given, sizes, strict=False)]
-        if len(given) != len(sizes):
-            raise InputError(f"action_mask has {len(given)} parts for {len(sizes)} actions")
+        if not isinstance(allowed, tuple):
+            several = len(sizes) > 1
+            allowed = np.split(np.asarray(allowed), np.cumsum(sizes)[:-1]) if several else [allowed]
+        parts = [_one_mask(part, size) for part, size in zip(allowed, sizes, strict=False)]
+        if len(allowed) != len(sizes):
+            raise InputError(f"action_mask has {len(allowed)} parts for {len(sizes)} actions")
         return reduce(lambda a, b: (a[:, None] & b[None, :]).ravel(), parts)
-    return _one_mask(given, space_size(space, "action_space"))
+    return _one_mask(allowed, space_size(space, "action_space"))
 
 
-def _one_mask(given: Any, size: int) -> np.ndarray:
-    mask = np.asarray(given)
+def _one_mask(allowed: Any, size: int) -> np.ndarray:
+    mask = np.asarray(allowed)
     if mask.dtype.kind not in "biu" or mask.shape != (size,):
         what = f"{mask.dtype} of shape {mask.shape}"
         raise InputError(f"action_mask is {what}, it must be {size} times 0 or 1")

@@ -138,7 +138,7 @@ class NoisyCartPole(NoisyEnv):
 
     @property
     def best_mean(self) -> float:
-        """Where the region pays more it has to be reached first: the best linear rule found spends
+        """Where the region pays more it has to be reached first: the best linear rule known spends
         472 of the 500 steps there (4,000 episodes, error 0.5; the test has it)."""
         return self.scale * (self.time_limit + 472 * max(0.0, self.bonus))
 

@@ -4,13 +4,13 @@
 |---------------|---------------------------------|---------------|------------------------------|
 | `figures`     | figures 1 and 2                 | `experiment`  | the frame of them all        |
 | `regression`  | 5.1, moments of a mixture       | `claims`      | paper, measured, verdict     |
-| `ablation`    | appendix, temperature and h     | `mixture`     | data of 5.1 and its ablation |
-| `evaluation`  | 5.2, the returns of a policy    | `fitting`     | particles fitted to samples  |
-| `gym`         | 5.3, control with networks      | `flows`       | what 5.2 measures            |
-| `gym_choices` | what 5.3 leaves open            | `control`     | tasks and training of 5.3    |
-| `risky_cliff` | 5.4, control under uncertainty  | `moments`     | probes of dispersion (5.3)   |
-| `theory`      | not of it: policy improvement   | `improvement` | rules that `theory` checks   |
-| `surest`      | not of it: what 0.2 promises    | `surest_cells`| what `surest` runs           |
+| `ablation`    | appendix, temperature and h     | `fitting`     | data and fits of 5.1         |
+| `evaluation`  | 5.2, the returns of a policy    | `flows`       | what 5.2 measures            |
+| `gym`         | 5.3, control with networks      | `control`     | tasks and training of 5.3    |
+| `gym_choices` | what 5.3 leaves open            | `moments`     | probes of dispersion (5.3)   |
+| `risky_cliff` | 5.4, control under uncertainty  | `improvement` | rules that `theory` checks   |
+| `theory`      | not of it: policy improvement   | `surest_cells`| what `surest` runs           |
+| `surest`      | not of it: what 0.2 promises    |               |                              |
 | `never_worse` | not of it: what that costs      |               |                              |
 
 Each module has its settings (`RegressionConfig`, ...), its `EXPERIMENT`, its `run` and its

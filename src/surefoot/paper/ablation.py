@@ -20,7 +20,7 @@ from surefoot.errors import InputError, at_least
 from surefoot.paper import fitting
 from surefoot.paper.claims import Claim, Finding, graded
 from surefoot.paper.experiment import Columns, Experiment, Tables, by_cells
-from surefoot.paper.mixture import draw_trials, paper_mixture
+from surefoot.paper.fitting import draw_trials, paper_mixture
 from surefoot.plots import heatmap, label, new_figure
 
 if TYPE_CHECKING:

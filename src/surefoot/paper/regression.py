@@ -14,8 +14,16 @@ import numpy as np
 
 from surefoot.errors import InputError, at_least
 from surefoot.paper.experiment import Columns, Experiment, by_cells
-from surefoot.paper.fitting import Fit, fit_flow, fit_quantiles, moments
-from surefoot.paper.mixture import Mixture, SampledTrials, draw_trials, paper_mixture
+from surefoot.paper.fitting import (
+    Fit,
+    Mixture,
+    SampledTrials,
+    draw_trials,
+    fit_flow,
+    fit_quantiles,
+    moments,
+    paper_mixture,
+)
 from surefoot.paper.regression_results import RegressionResults, figures, verdicts
 from surefoot.transport import ANNEALING
 

@@ -46,7 +46,7 @@ def draw_film(scenes: Sequence[Scene], title: str = "", pause: int = 200) -> byt
 
 
 def _range(scenes: Sequence[Scene]) -> tuple[float, float]:
-    """One frame of returns for the whole film, so that what moves are the distributions."""
+    """One range of returns for all of the film, so that what moves are the distributions."""
     low = min(float(scene.explanation.z.min()) for scene in scenes)
     high = max(float(scene.explanation.z.max()) for scene in scenes)
     air = 0.05 * (high - low) or 0.01 * max(abs(high), 1.0)

@@ -26,7 +26,7 @@ def report(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = No
 
     `path` is the directory of an experiment, of a comparison (`surefoot compare --out`), of a
     training or a sweep, a folder of several of these, or a file of returns. `out` is `report.html`
-    in that directory by default; an earlier page is replaced as a whole or not at all.
+    in that directory by default; an earlier page is replaced completely or not at all.
     """
     require("a report", "report", "jinja2", "matplotlib")
     from surefoot.report.page import render

@@ -123,7 +123,7 @@ def guarded(what: str, build: Callable[[], list[Part]]) -> list[Part]:
 
 
 def render(page: Page) -> bytes:
-    """The whole file; equal pages give equal bytes."""
+    """The complete file; equal pages have equal bytes."""
     script, style = asset("report.js"), asset("report.css")
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "

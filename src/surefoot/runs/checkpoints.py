@@ -92,7 +92,7 @@ class Checkpoints:
                 self.close()
 
     def latest(self) -> Path | None:
-        """The newest checkpoint that is whole, or None; damaged ones are passed over."""
+        """The newest checkpoint that is not damaged, or None."""
         newest = self.read_latest()
         return newest[0] if newest else None
 
@@ -187,7 +187,7 @@ class Checkpoints:
         return path
 
     def read_latest(self, after: int = -1) -> tuple[Path, Content] | None:
-        """The newest checkpoint that is whole, of a step later than `after`, and what it holds."""
+        """The newest undamaged checkpoint of a step later than `after`, and what it holds."""
         for path in reversed(self.paths):
             if _step(path) <= after:
                 return None
@@ -201,7 +201,7 @@ class Checkpoints:
 def read_checkpoint(
     place: str | os.PathLike[str], kind: str | None = None
 ) -> tuple[Path, dict[str, np.ndarray], dict[str, Any]]:
-    """A checkpoint file, or the newest whole one of a directory (or of a run directory)."""
+    """A checkpoint file, or the newest undamaged one of a directory (or of a run directory)."""
     path = Path(place)
     if not path.is_dir():
         return path, *read_agent(path, kind, "checkpoint")

@@ -91,14 +91,14 @@ def _read(path: str | os.PathLike[str]) -> tuple[bytes, dict[str, Any]]:
     """All bytes and our header. The safetensors header is read first and with care: no more
     is read than it accounts for."""
     with opened(path) as file:
-        whole = os.fstat(file.fileno()).st_size
+        file_size = os.fstat(file.fileno()).st_size
         head = file.read(8)
         size = int.from_bytes(head, "little") if len(head) == 8 else -1
-        if not 0 < size <= min(whole - 8, LONGEST_HEADER):
+        if not 0 < size <= min(file_size - 8, LONGEST_HEADER):
             raise InputError(f"{path}: not a surefoot agent, or cut short")
         text = file.read(size)
         header, length = _header(text, path)
-        if whole != 8 + size + length:
+        if file_size != 8 + size + length:
             raise InputError(f"{path}: damaged: cut short, or something was added")
         return b"".join((head, text, file.read(length))), header
 

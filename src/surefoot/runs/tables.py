@@ -1,7 +1,7 @@
 """Columns of measurements on disk.
 
-CSV grows while a run lasts and is its one source: rows are added whole or not at all. Parquet is
-written at once, and knows whether it is still what was written; that of a CSV file is made from
+CSV grows while a run lasts and is its one source: a row is added completely or not at all. Parquet
+is written at once, and knows whether it is still what was written; that of a CSV file is made from
 it when the run ends.
 """
 

@@ -2,10 +2,11 @@
 
 from surefoot.core.names import ANNEALING, NAMED_LOSSES, SOLVERS, TRANSPORTS
 from surefoot.transport.couplings import Debiased, Entropic, Exact, Transport
-from surefoot.transport.flow import Flow, jko_flow
 from surefoot.transport.potentials import POTENTIALS, Bellman, Energy, Potential
 from surefoot.transport.proximal import (
+    Flow,
     ProximalStep,
+    jko_flow,
     project,
     proximal_loss,
     proximal_step,

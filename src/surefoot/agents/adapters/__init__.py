@@ -13,8 +13,6 @@ function where `act` takes a model.
 """
 
 from surefoot.agents.adapters.acting import Actor, act, adapter_for
-from surefoot.agents.adapters.projection import equal_particles
-from surefoot.agents.adapters.sb3 import SB3Adapter
-from surefoot.agents.adapters.tianshou import TianshouAdapter
+from surefoot.agents.adapters.libraries import SB3Adapter, TianshouAdapter, equal_particles
 
 __all__ = ["Actor", "SB3Adapter", "TianshouAdapter", "act", "adapter_for", "equal_particles"]

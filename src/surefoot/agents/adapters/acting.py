@@ -62,11 +62,11 @@ def adapter_for(model: Any, particles: int = 200) -> Adapter:
     """The ready adapter for a model of a known library; any other callable is one already."""
     modules = {base.__module__ for base in type(model).__mro__}
     if any(name.startswith("sb3_contrib.qrdqn") for name in modules):
-        from surefoot.agents.adapters.sb3 import SB3Adapter
+        from surefoot.agents.adapters.libraries import SB3Adapter
 
         return SB3Adapter(model)
     if any(name.startswith("tianshou.") for name in modules):
-        from surefoot.agents.adapters.tianshou import TianshouAdapter
+        from surefoot.agents.adapters.libraries import TianshouAdapter
 
         return TianshouAdapter(model, particles)
     if isinstance(model, Agent):

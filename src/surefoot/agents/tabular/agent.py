@@ -203,10 +203,10 @@ class TabularAgent(Agent):
         assert self._read is not None
         return z, at(self._read[2], rows)
 
-    def _masks(self, rows: np.ndarray, given: Any = None) -> np.ndarray:
+    def _masks(self, rows: np.ndarray, masks: Any = None) -> np.ndarray:
         """As the caller says, else as the process says, or as far as the environment has shown."""
         own = self.mdp.mask if self.mdp is not None else self._shown_masks
-        masks = super()._masks(rows, given)
+        masks = super()._masks(rows, masks)
         if masks is None:
             masks = np.ones((len(rows), self._z.shape[1]), bool)
             return masks if own is None else np.asarray(own)[rows]
@@ -290,7 +290,7 @@ class TabularAgent(Agent):
         path, arrays, about = file
         agent = cls._built(file, env, options, "run.table")
         if about.get("process") != digest(agent.mdp):
-            raise InputError(f"{path}: was taken in another process than the one given as env")
+            raise InputError(f"{path}: was taken in another process than env")
         if about.get("masked") and isinstance(agent._learner, SteppedTable):
             agent._learner.know_masks()
         tree = from_named(agent._learner.tree(), arrays, "run", path)

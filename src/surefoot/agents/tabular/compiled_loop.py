@@ -193,7 +193,7 @@ def raise_faults(runs: TrialState, numbers: range) -> None:
 
 
 class CompiledTable:
-    """One run in a process that is given as arrays: whole chunks of steps in one call."""
+    """One run in a process made of arrays: many steps in one call."""
 
     at_boundary = True  # everything it is made of is arrays
 

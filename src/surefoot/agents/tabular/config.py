@@ -138,7 +138,7 @@ class TabularConfig:
 
     @property
     def scaled(self) -> bool:
-        """Whether learning depends on a unit of the rewards that has to be found out."""
+        """Whether learning depends on the size of the rewards, which has to be estimated."""
         exact = self.proximal == ("bellman", "exact") and self.solver == "fixed_point"
         return self.reward_scale is None and not (exact or self.scalar)
 

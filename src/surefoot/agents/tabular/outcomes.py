@@ -41,8 +41,8 @@ class Outcomes(NamedTuple):
 
 def no_outcomes(states: int, actions: int) -> Outcomes:
     slots = (states, actions, MOST)
-    whole, real = jnp.zeros(slots, jnp.int32), jnp.zeros(slots)
-    return Outcomes(whole, whole, real, real, real, real)
+    counts, values = jnp.zeros(slots, jnp.int32), jnp.zeros(slots)
+    return Outcomes(counts, counts, values, values, values, values)
 
 
 def at(tree: Any, place: Any) -> Any:

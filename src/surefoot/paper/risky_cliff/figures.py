@@ -66,7 +66,7 @@ def _curves(results: CliffResults, column: str, text: str) -> Figure:
             x = np.arange(values.shape[1]) + (1 if adding else (WINDOW + 1) / 2)
             band(ax, x, shown.mean, shown.low, shown.high, label_of(policy), look=style(policy))
             late.append(values[:, 20:])
-        # The first wild episodes stay outside, so that the rest can be told apart.
+        # The first wild episodes stay outside, so that the rest can be seen.
         if column == "steps" and late[0].size:
             ax.set_ylim(10, max(30.0, float(np.percentile(late, 99))))
         if column == "return" and late[0].size:

@@ -49,9 +49,9 @@ def run_jobs(
 
     `address` is of `ray` alone: "local" (the default) starts one on this machine, "auto" finds
     the cluster this machine belongs to, `host:port` or `ray://host:port` names one. A job whose
-    worker dies is given to another up to `retries` times; then a `RunError` says which it was,
+    worker dies goes to another up to `retries` times; then a `RunError` says which it was,
     by `names`, or `if_lost` puts something in the place of its result and the others go on. What
-    `function` itself raises is raised here, and the rest is given up.
+    `function` itself raises is raised here, and the rest is not run.
     """
     check_engine(engine, address, workers, retries)
     if not jobs:
