@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from surefoot.cli.options import parse
+from surefoot.cli.options import parse, subject
 from surefoot.errors import InputError
 
 
 @dataclass(frozen=True)
 class CompareOptions:
-    file: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = None
+    file: Annotated[Path | None, tyro.conf.Positional, subject("FILE")] = None
     """CSV or Parquet, one column of returns per policy, portfolio or strategy."""
     columns: tuple[str, ...] = ()
     """Only these columns."""
