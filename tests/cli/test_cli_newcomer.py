@@ -1,16 +1,19 @@
 """What a newcomer stumbles over: extras that are missing, counts, places of figures, the help."""
 
 import os
+import shlex
 import sys
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from tiny import TABLE
+from tiny import TABLE, TABLE_WORDS
 
 import surefoot as sf
-from surefoot.cli import main
+from surefoot.cli import COMMANDS, main
 from surefoot.cli.options import read_count
+from surefoot.cli.train import agent_kind
 from surefoot.errors import InputError
 from surefoot.training.sweep.spec import make_training
 
@@ -132,6 +135,54 @@ def test_the_help_of_train_is_grouped(capsys):
     assert places == sorted(places)
     assert places[-2] < said.index("--eval-every")
     assert said.index("--seed") < places[0]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_a_text_for_every_option_and_no_default_for_a_name(command, capsys):
+    words = [command, "theory"] if command == "reproduce" else [command]
+    with pytest.raises(SystemExit):
+        main([*words, "--help"])
+    said = capsys.readouterr().out
+    named, _, options = said.rpartition("─ options ─")
+    assert "default" not in named
+    texts = [line[2:-2].strip() for line in options.splitlines() if line.startswith("│")]
+    alone = [i for i, text in enumerate(texts) if text.startswith("--") and "  " not in text]
+    assert not [texts[i] for i in alone if texts[i + 1].startswith(("(default", "--"))]
+
+
+NEXT = """
+import gymnasium as gym
+class Coin(gym.Env):
+    observation_space = action_space = gym.spaces.Discrete(2)
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+    def step(self, action):
+        return 1, float(action), True, False, {}
+class Same(gym.Wrapper):
+    pass
+gym.register("Coin-v0", entry_point=Coin)
+"""
+
+
+def test_what_train_says_to_do_next_can_be_typed(tmp_path, monkeypatch, capsys):
+    """Also in an environment of one's own, which a run's file does not import."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    Path("nextmod.py").write_text(NEXT)
+    words = ["nextmod:Coin-v0", "--wrapper", "nextmod:Same", "--steps", "9", "--out", "my run"]
+    assert main(["train", *words, "--eval-episodes", "2", *TABLE_WORDS]) == 0
+    said = capsys.readouterr().out.partition("next: ")[2].strip()
+    evaluating, reporting = said.split(", ")
+    assert main([*shlex.split(evaluating)[1:], "--episodes", "2", "--resamples", "100"]) == 0
+    assert main(shlex.split(reporting)[1:]) == 0
+
+
+def test_an_environment_may_follow_an_option_of_several_values():
+    """`--hidden 64 64 --steps 10 CartPole-v1`: the second 64 is no environment."""
+    for numbers in (["--hidden", "64", "64"], ["--value-range", "-1e2", "5"]):
+        assert agent_kind([*numbers, "--steps", "1e5", "CartPole-v1"]) == "neural"
+        assert agent_kind([*numbers, "--steps", "1e5", "FrozenLake-v1"]) == "tabular"
 
 
 def test_the_bar_of_a_resumed_run_starts_where_it_was(capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 
 import jax
@@ -50,7 +51,7 @@ def test_a_run_is_watched_and_its_report_shows_it(trained, tmp_path, capsys):
     shutil.copytree(trained, run)
     words = ["--frames", "3", "--episodes", "1e12", "--policy", "greedy"]  # the frames end it
     assert main(["watch", str(run), *words]) == 0
-    assert "watch.gif" in capsys.readouterr().out
+    assert re.search(r"watch.gif \([1-9]\d* kB\): open", capsys.readouterr().out)
     film = Image.open(run / "figures" / "watch.gif")
     assert film.n_frames == 3
     page = report(run).read_text()

@@ -366,11 +366,23 @@ def test_a_training_run(trained, trained_page):
     watched, table = of_kind(trained_page, Explorer)
     assert list(watched.data["learned"]) == ["step 1,500", "step 1,000", "step 500"]
     assert watched.data["places"][0]["text"] == "0: start"
+    assert "SSD with tolerance 0 is shown in its place" in watched.caption
     assert table.data["columns"] == 12
     assert [place["mark"] for place in table.data["places"]].count("cliff") == 10
     policies = list(table.data["learned"]["this agent"]["decisions"])
     assert [name.split(",")[0] for name in policies] == ["SSD", "greedy", "CVaR 0.25"]
     assert not warnings(trained_page)
+
+
+def test_a_policy_with_a_tolerance_is_the_agents_own(trained, tmp_path):
+    """Then the table of watched distributions has all that it asks for."""
+    shutil.copytree(trained, tmp_path / "run")
+    path = tmp_path / "run" / "config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps(config | {"evaluation": "ssd:0.001"}))
+    watched = of_kind(page_of(tmp_path / "run"), Explorer)[0]
+    assert "in its place" not in watched.caption
+    assert "SSD, tolerance 0.001" in watched.data["learned"]["step 500"]["decisions"]
 
 
 def test_what_is_explored_is_what_the_agent_holds(trained, trained_page):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from surefoot.cli.options import parse
+from surefoot.cli.options import parse, subject
 from surefoot.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompareOptions:
-    file: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = None
+    file: Annotated[Path | None, tyro.conf.Positional, subject("FILE")] = None
     """CSV or Parquet, one column of returns per policy, portfolio or strategy."""
     columns: tuple[str, ...] = ()
     """Only these columns."""

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from surefoot.cli.options import subject
 from surefoot.errors import InputError
 
 
@@ -24,9 +25,7 @@ from surefoot.errors import InputError
 class AgentOptions:
     """An agent that is there, and the environment it acts in."""
 
-    agent: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="AGENT_OR_RUN")] = (
-        None
-    )
+    agent: Annotated[Path | None, tyro.conf.Positional, subject("AGENT_OR_RUN")] = None
     """A run directory of `surefoot train`, an agent's file (.safetensors), or a checkpoint."""
     env: str | None = None
     """Id of the environment; the agent's own by default. One of your own, module:Id, has to be

@@ -24,7 +24,21 @@ from surefoot.runs.files import toml_text
 
 Chosen = TypeVar("Chosen")
 LARGEST = 2**24  # bytes of a file of settings
+EXISTING = (
+    "What to do where the directory holds a run: go on with it if it is the same one, refuse, or "
+    "begin anew."
+)
 TRUE, FALSE = ("true", "True", "1"), ("false", "False", "0")
+
+
+def subject(metavar: str) -> Any:
+    """What a command works on: named first, and without a default to show."""
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint="")
+
+
+def size_of(count: int) -> str:
+    """Bytes as `2.5 MB` or `31 kB`."""
+    return f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count / 1e3:.0f} kB"
 
 
 def parse(

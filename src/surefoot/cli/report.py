@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from surefoot.cli.options import parse
+from surefoot.cli.options import parse, size_of, subject
 from surefoot.errors import InputError
 
 ABOUT = (
@@ -19,7 +19,7 @@ ABOUT = (
 
 @dataclass(frozen=True)
 class ReportOptions:
-    run: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN_DIR")] = None
+    run: Annotated[Path | None, tyro.conf.Positional, subject("RUN_DIR")] = None
     """Directory of an experiment, a comparison, a training or a sweep, a folder of several of
     these, or a CSV or Parquet file of returns."""
     out: Path | None = None
@@ -33,5 +33,5 @@ def main(words: list[str]) -> int:
     from surefoot.report import report
 
     made = report(options.run, options.out)
-    print(f"{made} ({made.stat().st_size / 1e6:.1f} MB): open it in a browser")
+    print(f"{made} ({size_of(made.stat().st_size)}): open it in a browser")
     return 0

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+import tyro
 from rich.console import Console
 
-from surefoot.cli.options import parse
+from surefoot.cli.options import EXISTING, parse
 from surefoot.errors import unknown
 from surefoot.paper import APART, EXPERIMENTS, experiment_named, run_all
 from surefoot.paper.claims import tally, to_table
 
+OUT = "Directory for tables, figures, claims and summary.json."
 ALL = "every experiment in order; repeat the command to pick up where it stopped"
 
 
@@ -74,8 +76,8 @@ def options_of(name: str, config: Any) -> type[Any]:
         "ReproduceOptions",
         [
             ("config", config, dataclasses.field(default_factory=config)),
-            ("out", Path, Path("runs") / name),
-            ("existing", existing, "resume"),
+            ("out", Annotated[Path, tyro.conf.arg(help=OUT)], Path("runs") / name),
+            ("existing", Annotated[existing, tyro.conf.arg(help=EXISTING)], "resume"),
         ],
         frozen=True,
         namespace={"__doc__": config.__doc__},

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import math
+import shlex
 import textwrap
 import tomllib
 from collections.abc import Sequence
@@ -16,7 +18,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import tyro
 
 from surefoot.cli.modules import allow_module
-from surefoot.cli.options import flat, parse, read_toml, take_config
+from surefoot.cli.options import EXISTING, flat, parse, read_toml, subject, take_config
 from surefoot.errors import InputError, require, unknown, visible
 
 TEXT = (
@@ -26,7 +28,7 @@ TEXT = (
 KINDS = ("auto", "neural", "tabular")
 FLAGS = ("--compiled", "--double-q", "--normalise", "--tensorboard", "--print-config")
 RUNS = Path("runs")
-PLACE = (tyro.conf.Positional, tyro.conf.arg(metavar="ENV_ID"))
+PLACE = (tyro.conf.Positional, subject("ENV_ID"))
 
 # title: name, type, default, words of the help: what is not a setting of the agent
 OptionRow = tuple[str, Any, Any, str]
@@ -38,8 +40,7 @@ RUN: list[OptionRow] = [
     ("steps", int, 50_000, "Environment steps in all; 1e5 is a number too."),
     ("seed", int, 0, "Seed of the network or table, of the environment and of every choice."),
     ("out", Path | None, None, "Run directory; runs/ENV-LOSS-seedSEED by default."),
-    ("existing", Literal["error", "resume", "overwrite"], "resume", "What to do where the "
-     "directory holds a run: go on with it if it is the same one, refuse, or begin anew."),
+    ("existing", Literal["error", "resume", "overwrite"], "resume", EXISTING),
     ("env_option", tyro.conf.UseAppendAction[tuple[str, ...]], (), "Argument of the environment: "
      "--env-option is_slippery=false; repeat it for more."),
     ("wrapper", tyro.conf.UseAppendAction[tuple[str, ...]], (), "Wrapper around the environment: "
@@ -131,8 +132,15 @@ def _print_summary(training: Any, out: Path, agent: Any) -> None:
             print(f"{text}: {Interval.from_dict(summary[name])}")
     for fault in summary["faults"]:
         print(f"went on after: {visible(fault)}")
-    print(f"agent, logs and checkpoints are in {out}; next: surefoot evaluate {out}, "
-          f"surefoot report {out}")  # fmt: skip
+    place, named = shlex.quote(str(out)), _to_name(training)
+    print(f"agent, logs and checkpoints are in {visible(out)}; next: "
+          f"{visible(f'surefoot evaluate {place}{named}, surefoot report {place}')}")  # fmt: skip
+
+
+def _to_name(training: Any) -> str:
+    """The options that `evaluate` needs beside the run: a run's file imports nothing."""
+    env = [f"--env {training.env}"] if ":" in training.env else []
+    return "".join(f" {word}" for word in [*env, *(f"--wrapper {w}" for w in training.wrapper)])
 
 
 def default_out(training: Any) -> Path:
@@ -186,14 +194,22 @@ def agent_kind(words: list[str]) -> str:
 
 
 def _positional(words: list[str]) -> str | None:
-    """The first word that is neither an option nor an option's value."""
+    """The first word that is neither an option nor an option's value, nor one of several values,
+    as in `--hidden 64 64`: those are numbers, which no environment is."""
     before = ""
     for word in words:
         valued = before.startswith("--") and "=" not in before and before not in FLAGS
-        if not word.startswith("-") and not valued:
+        if not word.startswith("-") and not valued and not _is_number(word):
             return word
         before = word
     return None
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return math.isfinite(float(word))
+    except ValueError:
+        return False
 
 
 def _after(words: list[str], option: str) -> list[str]:

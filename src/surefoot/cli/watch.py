@@ -7,7 +7,7 @@ from pathlib import Path
 
 from surefoot.cli.explain import default_place
 from surefoot.cli.modules import AgentOptions, open_typed
-from surefoot.cli.options import parse
+from surefoot.cli.options import parse, size_of
 from surefoot.errors import InputError, require
 
 ABOUT = (
@@ -45,5 +45,5 @@ def main(words: list[str]) -> int:
         seed=options.seed,
     )  # fmt: skip
     out = options.out or default_place(options.agent, "watch.gif")
-    print(f"{atomic_write(out, made)} ({len(made) / 1e6:.1f} MB): open it in a browser")
+    print(f"{atomic_write(out, made)} ({size_of(len(made))}): open it in a browser")
     return 0

@@ -29,7 +29,7 @@ def namespace(**arrays: Array | None) -> Any:
         refuse_masked(a, name)
         if not compat.is_array_api_obj(a):
             raise InputError(
-                f"{name} is a {type(a).__name__}, not an array: pass numpy.asarray({name}), "
+                f"{name} is of type {type(a).__name__}, not an array: pass numpy.asarray({name}), "
                 f"jax.numpy.asarray({name}) or torch.asarray({name})"
             )
     try:

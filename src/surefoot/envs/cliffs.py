@@ -42,7 +42,7 @@ class CliffGrid:
             object.__setattr__(self, name, value)
         if self.rows * self.columns > MOST_CELLS:
             raise InputError(
-                f"a cliff of {self.rows:,} x {self.columns:,} cells: it may have {MOST_CELLS:,}"
+                f"a cliff of {self.rows:,} x {self.columns:,} cells: at most {MOST_CELLS:,}"
             )
 
     @property

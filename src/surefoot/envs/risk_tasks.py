@@ -64,7 +64,7 @@ def _bounded(periods: int, levels: int, actions: int) -> None:
     """Refuse, before anything is made, what no table could learn."""
     if periods * levels * actions > MOST_PAIRS:
         raise InputError(
-            f"{periods * levels:,} states x {actions:,} actions: a task may have {MOST_PAIRS:,} "
+            f"{periods * levels:,} states x {actions:,} actions: at most {MOST_PAIRS:,} "
             "pairs of them"
         )
 

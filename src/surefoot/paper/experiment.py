@@ -170,7 +170,7 @@ def _check_counts(settings: Mapping[str, Any]) -> None:
     for name, value in settings.items():
         counted = name.rpartition("_")[2] in ("trials", "seeds", "episodes", "rollouts")
         if counted and isinstance(value, int) and value > MOST:
-            raise InputError(f"{name} = {value:,}: an experiment may have {MOST:,}")
+            raise InputError(f"{name} = {value:,}: at most {MOST:,}")
 
 
 def _tuples(value: Any) -> Any:

@@ -13,6 +13,7 @@ from surefoot.agents.loading import open_agent
 from surefoot.core.stats import Interval
 from surefoot.envs.cliffs import CliffGrid, noisy_states
 from surefoot.errors import InputError
+from surefoot.policies import policy_named
 from surefoot.report.explorer import (
     Learned,
     Place,
@@ -188,6 +189,12 @@ def _decisions(
         "Click an observation: what was expected of each action after so many steps, and what a "
         "policy decides."
     )
+    if policy_named(own).tolerance is None:
+        caption += (
+            " The agent itself also asks how well the means are known, which distributions.csv "
+            "does not hold. SSD with tolerance 0 is shown in its place and may decide otherwise; "
+            "for the agent's own decision see surefoot explain."
+        )
     return Explorer("Decisions at the watched observations", data, caption)
 
 

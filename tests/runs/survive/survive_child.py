@@ -1,6 +1,6 @@
 """Trains runs of all kinds, each from wherever its checkpoints are; made to be killed.
 
-python survive_child.py FOLDER FIRST [replace|replaced|fsync N]
+python survive_child.py FOLDER FIRST [replace|replaced|fsync|write N]
 
 FIRST is the number of the kind to begin with, so that deaths are spread over all of them; a
 negative one stands for an experiment instead.

@@ -67,7 +67,7 @@ def test_an_environment_whose_import_fails(name, tmp_path, monkeypatch, capsys):
         ((CLIFF, "--eval-episodes", "1e12"), "eval_episodes = 1000000000000: they would take"),
         (
             (CLIFF, "--env-option", "rows=2000", "--env-option", "columns=20000"),
-            "a cliff of 2,000 x 20,000 cells: it may have 1,000,000",
+            "a cliff of 2,000 x 20,000 cells: at most 1,000,000",
         ),
     ],
 )

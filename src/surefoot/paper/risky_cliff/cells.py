@@ -94,6 +94,7 @@ class RiskyCliffConfig:
         at_least(2, trials=self.trials)  # an interval needs two
         at_least(1, episodes=self.episodes, sweep_trials=self.sweep_trials, last=self.last)
         check_engine(self.engine, self.address, self.workers or None)
+        CliffGrid(self.rows, self.columns)  # refuses what is too large, before anything is made
 
     @property
     def grid(self) -> CliffGrid:

@@ -53,7 +53,7 @@ class Sweep:
         trainings = math.prod(map(len, self.grid.values())) * len(self.seeds)
         if trainings > MOST_TRAININGS:
             raise InputError(
-                f"a sweep of {trainings:,} trainings: it may have {MOST_TRAININGS:,}; make "
+                f"a sweep of {trainings:,} trainings: at most {MOST_TRAININGS:,}; make "
                 "several of it"
             )
 
