@@ -316,7 +316,9 @@ Bad = pytest.param
             ["mixed array libraries", "x is numpy", "y is jax"],
             id="mixed",
         ),
-        Bad(lambda: sp.mean([1.0, 2.0]), ["z is a list", "numpy.asarray(z)"], id="list"),
+        Bad(lambda: sp.mean([1.0, 2.0]), ["z is of type list", "numpy.asarray(z)"], id="list"),
+        Bad(lambda: sp.mean(None), ["z is of type NoneType"], id="none"),
+        Bad(lambda: sp.wasserstein(None, np.ones(2)), ["x is of type NoneType"], id="x-none"),
         Bad(lambda: sp.mean(np.ones(2) * 1j), ["z holds complex128"], id="complex"),
         Bad(
             lambda: sp.wasserstein(np.ones((2, 4)), np.ones((3, 4))),

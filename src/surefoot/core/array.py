@@ -23,8 +23,11 @@ Array = Any  # any array of the array API standard: NumPy, JAX, torch, ...
 
 
 def namespace(**arrays: Array | None) -> Any:
-    """The one array namespace of all arguments, or an error that names the odd one out."""
-    present = {name: a for name, a in arrays.items() if a is not None}
+    """The one array namespace of all arguments, or an error that names the odd one out. Weights,
+    and nothing else, may be None."""
+    present = {
+        name: a for name, a in arrays.items() if a is not None or not name.endswith("weights")
+    }
     for name, a in present.items():
         refuse_masked(a, name)
         if not compat.is_array_api_obj(a):

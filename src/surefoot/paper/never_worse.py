@@ -47,7 +47,7 @@ class NeverWorseConfig:
     """Independent trials of each agent on each task."""
     seed: int = 0
     """Of the first trial; the others follow."""
-    steps: tuple[int, ...] = (60_000, 90_000, 120_000)
+    steps: tuple[int, ...] = (120_000, 90_000, 120_000)
     """Environment steps of training, one number per task."""
     evaluations: int = 20
     """Evaluations over a training run, ten episodes each."""

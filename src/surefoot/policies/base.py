@@ -189,7 +189,7 @@ class Policy(ABC):
             for part in n if isinstance(n, Known) else (n,):
                 array.refuse_masked(part, "n")
             n = jax.tree.map(jnp.asarray, n) if isinstance(n, Known) else jnp.asarray(n)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"n: numbers are needed: {error}") from None
         check_counts(n, len(z))
         return n

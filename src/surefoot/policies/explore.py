@@ -25,6 +25,8 @@ class Explore(Policy):
     explore: float = 0.1
 
     def __post_init__(self) -> None:
+        if not isinstance(self.policy, Policy):
+            raise InputError(f"policy = {self.policy!r}: it must be a policy, such as SSD()")
         if not is_traced(self.explore) and not 0 <= self.explore <= 1:
             raise InputError(f"explore = {self.explore}: it is a probability")
         object.__setattr__(self, "tolerance", self.policy.tolerance)

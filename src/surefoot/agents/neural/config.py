@@ -180,7 +180,10 @@ class NeuralConfig:
         if self.loss == "c51" and self.particles < 2:
             raise InputError("particles = 1: loss 'c51' needs at least 2 atoms")
         if self.n_step * self.n_envs >= self.replay_size:
-            raise InputError(f"n_step = {self.n_step} does not fit replay_size {self.replay_size}")
+            raise InputError(
+                f"replay_size = {self.replay_size}: it must be larger than n_step times n_envs, "
+                f"{self.n_step} x {self.n_envs}"
+            )
         if self.n_envs % self.update_every and self.update_every % self.n_envs:
             raise InputError(
                 f"update_every = {self.update_every} and n_envs = {self.n_envs}: one must be a "
