@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from surefoot.cli.compare import in_terminal
 from surefoot.cli.compare import main as command
 from surefoot.comparison import Comparison, compare, compare_file, read_returns
 from surefoot.comparison.bootstrap import DominanceTest
@@ -289,6 +290,16 @@ def test_where_the_p_values_of_very_many_columns_are(
     assert f"after Holm's correction: {out}/comparison.md." in one_line(capsys)
     rows = (out / "comparison.md").read_text().splitlines()
     assert sum(bool(re.match(r"\| c\d+ \| c\d+ \|", row)) for row in rows) == 2 * 600
+
+
+def test_the_command_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    c = compare({f"column {i}": rng.normal(size=30) for i in range(12)}, resamples=99)
+    assert in_terminal(c, None) == str(c)  # a file or a pipe
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    for columns, matrix in (("260", "Below each word"), ("70", "Behind each letter")):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert matrix in in_terminal(c, None)
 
 
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:

@@ -25,7 +25,7 @@ YEAR_HEADER = ("", "return", "volatility", "Sharpe", "Sortino", "max drawdown")
 SIGNS = {"established": "E", "not contradicted": "n", "contradicted": "c", "cannot tell": "?"}
 MANY = 24  # columns beyond which a matrix is no longer readable
 UNCORRECTED = "*"
-WHY_A_RANGE = "at the ends the two curves meet, whatever is true"
+WHY_A_RANGE = "since at the ends the two curves meet whatever is true"
 WIDTH = 105  # of a line, where nobody says how wide the terminal is
 MOST_LINES = 60  # of a table of pairs that a terminal shows
 IN_PYTHON = "`to_frame()`, or comparison.md of `save(directory)`"
@@ -322,8 +322,8 @@ def explanation(c: Comparison) -> str:
         f"{c.correction_name} over all ordered pairs. At level {c.level:g}, a over b is "
         "*contradicted* where the "
         'hypothesis "a dominates b" is rejected (Barrett and Donald, 2003), *established* where '
-        f'"a does not dominate b" is rejected (Davidson and Duclos, 2013), {c.range_tested} '
-        f"({WHY_A_RANGE}), "
+        f'"a does not dominate b" is rejected (Davidson and Duclos, 2013), {c.range_tested}, '
+        f"{WHY_A_RANGE}, "
         '*not contradicted* where "b dominates a" is rejected and '
         '"a dominates b" is not, even without the correction (a star marks where it '
         "is). Otherwise one *cannot tell*."

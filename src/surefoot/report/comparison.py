@@ -237,7 +237,7 @@ def method_note(content: Mapping[str, Any]) -> Note:
         f"{paired}) corrected over all ordered pairs ({content.get('correction', 'holm')}). "
         f"At level {content['level']:g}, a over b is contradicted where the hypothesis that a "
         "dominates b is rejected (Barrett and Donald, 2003); established where the hypothesis that "
-        f"it does not is rejected (Davidson and Duclos, 2013), {tested}: {WHY_A_RANGE}; "
+        f"it does not is rejected (Davidson and Duclos, 2013), {tested}, {WHY_A_RANGE}; "
         "not contradicted where the reverse is rejected and it is not itself, "
         "even without the correction. Otherwise one cannot tell. "
         f"Tolerance {content['tolerance']:g}.",

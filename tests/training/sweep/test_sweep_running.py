@@ -328,7 +328,11 @@ def test_a_sweep_over_environments_has_verdicts_for_each_on_disk_and_on_its_page
         )
         words = [v.word for v in result.comparisons[task].verdicts]
         assert [v["word"] for v in stored[task]["verdicts"]] == words
-    titles = [part.title for section in page_of(out).sections for part in section.parts]
+    parts = [part for section in page_of(out).sections for part in section.parts]
+    titles = [part.title for part in parts]
+    # How the words follow, and on what range, stands beside them: 6 pooled values.
+    notes = [part.text for part in parts if getattr(part, "text", "").startswith("P-values are")]
+    assert sum("on all but the lowest 25 % of the pooled values" in note for note in notes) == 2
     for task in tasks:
         assert sum(f"does the row dominate the column? ({task})" in title for title in titles) == 2
         assert f"Which columns are left to choose from ({task})" in titles
