@@ -74,8 +74,9 @@ class SSD(Policy):
             return super().tied(view)
         assert view.evidence is not None
         error, freedom = view.evidence
+        best = view.mask & view.sound & (view.mean_lag == 0)
         within = view.mean_lag <= student(self.standard_errors, freedom) * error
-        within = within & jnp.isfinite(error) & (view.mean_lag <= _saved(view))
+        within = within & jnp.isfinite(error) & (view.mean_lag <= saved(view.z, best))
         return self.usable(view) & (within | (view.mean_lag == 0))
 
     def choose(self, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -120,10 +121,9 @@ class SSD(Policy):
         return jax.lax.scan(narrow, tied, curve.T)[0]
 
 
-def _saved(view: View) -> jax.Array:
-    """By how much the worse of two draws, about the mean, is better than the best mean's `[A]`."""
-    worse = worse_of_two(centred(view.z), assume_sorted=True)
-    best = view.mask & view.sound & (view.mean_lag == 0)
+def saved(z: jax.Array, best: jax.Array) -> jax.Array:
+    """By how much the worse of two draws about the mean is better than that of the `best` `[A]`."""
+    worse = worse_of_two(centred(z), assume_sorted=True)
     return worse - largest(jnp.where(best, worse, -jnp.inf))
 
 

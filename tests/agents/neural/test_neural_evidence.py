@@ -138,6 +138,17 @@ def test_of_what_is_tied_the_means_play_no_part():
         assert action.tolist() == taken
 
 
+def test_a_target_asks_surety_to_make_up_for_a_gap_too():
+    # The worse of two draws of the noisy one is below its mean by 13 / 16: by half of the sum of
+    # its six differences, 1.5 + 2.5 + 4 + 1 + 2.5 + 1.5, times 2 / 16. Gaps of 0.8 and of 0.83,
+    # each of deviation 1: two errors say nothing about either.
+    z = jnp.asarray([[SURE, NOISY]] * 2)
+    ahead = np.array([[-1.0], [0.0], [1.0]])
+    means = jnp.asarray([np.hstack([np.ones((3, 1)), 1 + gap + ahead]) for gap in (0.8, 0.83)])
+    action, _ = jax.jit(partial(surest_of_tied, SSD()))(z, means, jax.random.key(0))
+    assert action.tolist() == [0, 1]
+
+
 SPEC = Spec(3, "float32", 2)
 
 

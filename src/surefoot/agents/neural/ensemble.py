@@ -22,6 +22,7 @@ import numpy as np
 from surefoot.core.evidence import from_ensemble, student
 from surefoot.core.sorting import network_sort
 from surefoot.policies import SSD, Policy
+from surefoot.policies.ssd import saved
 
 # Poisson(1), from 0 times upwards; beyond 8 there is less than a 24-bit number can tell.
 _UP_TO = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(9)]).astype(np.float32)
@@ -67,9 +68,10 @@ def surest_of_tied(
     """For a target: of the actions that are worth the same by `means[B, E, A]` the surest `[B]`,
     and whether dominance chose it `[B]`.
 
-    Among them the means play no part: the largest of several noisy means that are worth the same is
-    too large by their noise, and that draws a greedy target to risk. `masks[B, A]` leaves the
-    legal actions.
+    Worth the same is what `SSD()` calls so, but within two errors: more would hold learning back
+    where many actions are nearly as good as the best. Among these the means play no part: the
+    largest of several noisy means that are worth the same is too large by their noise, and that
+    draws a greedy target to risk. `masks[B, A]` leaves the legal actions.
     """
     assert isinstance(policy, SSD)
     errors = min(policy.standard_errors, TARGET_ERRORS)
@@ -78,9 +80,10 @@ def surest_of_tied(
         middle = jnp.mean(means, axis=0)
         middle = middle if mask is None else jnp.where(mask, middle, -jnp.inf)
         best = jnp.argmax(middle)
+        is_best = jnp.arange(len(middle)) == best  # compiled, its gap may round above zero
         error, freedom = from_ensemble(means[..., None], best)
-        tied = middle[best] - middle <= student(errors, freedom) * error
-        tied = tied | (jnp.arange(len(middle)) == best)  # compiled, its gap may round above zero
+        gap = middle[best] - middle
+        tied = (gap <= student(errors, freedom) * error) & (gap <= saved(z, is_best)) | is_best
         return policy.surest(z, tied, key)
 
     return jax.vmap(one)(network_sort(z), means, masks)
