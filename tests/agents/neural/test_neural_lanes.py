@@ -195,6 +195,32 @@ class Strict(Counts):
         return super().reset(**options)[0], self.info()
 
 
+class Drawn(Strict):
+    """Episodes whose length their seed draws."""
+
+    def show(self):
+        return np.float32([self.clock, 0, 0, 0])
+
+    def reset(self, *, seed=None, options=None):
+        obs, info = super().reset(seed=seed)
+        self.length = int(self.np_random.integers(3, 9))
+        return obs, info
+
+    def step(self, action):
+        assert action == self.clock % 2
+        self.clock += 1
+        return self.show(), float(self.clock), self.clock == self.length, False, self.info()
+
+
+@pytest.mark.wide
+def test_a_run_with_lanes_and_masks_goes_on_bit_for_bit(tmp_path):
+    alone = sf.NeuralAgent(Drawn, **TWO).learn(120)
+    sf.NeuralAgent(Drawn, **TWO).learn(70, checkpoints=sf.Checkpoints(tmp_path, 35))
+    again = sf.NeuralAgent.resume(tmp_path, Drawn)
+    assert any(int(length) > 0 for length in again.state.episode.length)
+    jax.tree.map(np.testing.assert_array_equal, again.learn(50).state, alone.state)
+
+
 def test_lanes_honour_masks():
     agent = sf.NeuralAgent(Strict, **TWO).learn(60)  # an illegal action raises
     masks = np.asarray(agent.state.carry.replay.masks)[:10:2, 0]
