@@ -282,7 +282,7 @@ def test_gradient_of_the_violation(dtype: str, x64: None) -> None:
     ("call", "words"),
     [
         (lambda: sd.ssd_dominates(np.ones(2), jnp.ones(2)), ["x is numpy", "y is jax"]),
-        (lambda: sd.ssd_dominates([1.0], np.ones(1)), ["x is a list", "numpy.asarray(x)"]),
+        (lambda: sd.ssd_dominates([1.0], np.ones(1)), ["x is of type list", "numpy.asarray(x)"]),
         (lambda: sd.violation(np.ones((2, 3)), np.ones((4, 3))), ["shape mismatch", "(2,)"]),
         (lambda: sd.violation(np.ones(2), np.array([0, np.nan])), ["y[1]", "not finite"]),
         (lambda: sd.ssd_dominates(np.ones(2), np.ones(2), -1.0), ["tolerance = -1.0"]),

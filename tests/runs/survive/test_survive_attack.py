@@ -129,7 +129,7 @@ def test_a_small_file_that_unpacks_to_gigabytes(tmp_path, capsys, monkeypatch):
     ],
 )  # fmt: skip
 def test_a_task_without_an_end_is_refused_before_it_is_made(task, knobs):
-    with pytest.raises(sf.InputError, match="a task may have 1,000,000 pairs of them"):
+    with pytest.raises(sf.InputError, match="at most 1,000,000 pairs of them"):
         sf.mdp.finite_task(task, **knobs)
 
 
@@ -143,7 +143,7 @@ def test_a_task_without_an_end_is_refused_before_it_is_made(task, knobs):
 def test_an_experiment_without_an_end_is_refused_before_it_begins(words, tmp_path, capsys):
     pytest.importorskip("polars")
     told = one_line(capsys, [*words.split(), "--out", str(tmp_path / "out")])
-    assert "= 1,000,000,000: an experiment may have 1,000,000" in told
+    assert "= 1,000,000,000: at most 1,000,000" in told
     assert not (tmp_path / "out").exists()
 
 
