@@ -68,11 +68,11 @@ def test_the_ten_lines_take_the_sure_path(seed, capsys):
     assert capsys.readouterr().out.startswith("True False\naction up: ")
     explanation = names["agent"].explain(24)
     up, right = explanation.names.index("up"), explanation.names.index("right")
-    if seed == 4:  # its path along the cliff leaves it at once: worth a third of a step less
+    # Where the path along the cliff looks better by chance, dominance takes the sure one.
+    if explanation.gap[up] > 0:
+        assert explanation.decided_by is DecidedBy.DOMINANCE
+        assert explanation.tied[[up, right]].all()
+    else:
         assert explanation.decided_by is DecidedBy.SCORE
-        assert abs(explanation.gap[right] - 1 / 3) < 0.01
-        return
-    # The two paths tie for the best mean; that the sure one is taken is dominance's doing.
-    assert explanation.decided_by is DecidedBy.DOMINANCE
-    assert explanation.tied[[up, right]].all()
+        assert seed != 1  # README's own
     assert explanation.z[up].std() < explanation.z[right].std()

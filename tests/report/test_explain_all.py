@@ -101,7 +101,7 @@ def test_too_little_is_known():
     )
     answer = by_evidence([[2.0] * 3, [1.0, 2.0, 3.75], [0.0] * 3], [0, 20, 20])
     assert answer.words[:2] == (
-        "action risky: it is worth more than every other action that can be compared",
+        "action risky: its mean is the best, and no other action makes up for that",
         "sure cannot be compared with risky: too few observations",
     )
 
@@ -112,7 +112,7 @@ def test_dominance_outright_and_curves_that_cross():
     # half of (4 + 4 - 0.1 - 0.1) * 2 / 9.
     answer = by_evidence([[1.0, 1.0, 5.0], [0.9, 1.0, 1.0], [-9999.0] * 3], [2, 2, 2])
     assert answer.words[:2] == (
-        "action sure: it is worth more than every other action that can be compared",
+        "action sure: its mean is the best, and no other action makes up for that",
         "risky may be worth less than sure, and no surety makes up for it: gap 1.37, standard "
         "error 1.9",
     )

@@ -38,7 +38,7 @@ WORDS = {
 }
 ALONE = "the mean alone decided: every action that is worth the same is as sure"
 EVIDENCE_WORDS = WORDS | {
-    DecidedBy.SCORE: "it is worth more than every other action that can be compared",
+    DecidedBy.SCORE: "its mean is the best, and no other action makes up for that",
     DecidedBy.DOMINANCE: "of the actions that are worth the same, it is the surest",
     DecidedBy.TIE_BREAK: "several actions are worth the same and equally sure; one was drawn",
     DecidedBy.FALLBACK: "of the actions that are worth the same none is the surest at every level; "
