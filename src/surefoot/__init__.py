@@ -20,7 +20,7 @@ import gymnasium
 from surefoot import compile_cache
 from surefoot.lazy import lazy_names
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:  # what a type checker and an editor see; `_NAMES` is the same for the interpreter
     from surefoot import envs as mdp
