@@ -78,7 +78,7 @@ class SuiteConfig:
     episodes: int = 4000
     """Episodes of a table."""
     steps: int = 15_000
-    """Training steps of a network; CartPole takes four times as many, trading twice."""
+    """Training steps of a network; CartPole takes eight times as many, trading twice."""
     scales: tuple[float, ...] = (1.0, 1000.0, 0.001)
     """What rewards are multiplied by, where rules decide on the same data and for the networks of
     two-roads; 1 comes first."""

@@ -39,7 +39,7 @@ class Demand(NamedTuple):
 
 DEMANDS = {
     "two-roads": Demand(),
-    "noisy-cartpole": Demand(times=4, gamma=0.99, episodes=100),
+    "noisy-cartpole": Demand(times=8, gamma=0.99, episodes=100),
     "mean-reversion": Demand(times=2, episodes=2000),  # of which the mean return has to be known
 }
 
