@@ -21,6 +21,7 @@ from surefoot.envs.making import separate_env
 from surefoot.envs.masks import Masks, checked_masks
 from surefoot.errors import InputError, at_least, check_episodes
 from surefoot.policies import Decision, Policy, policy_named
+from surefoot.runs.session import end_if_overdue
 
 EVALUATION_SEEDS = 10_000  # apart from those of training
 
@@ -121,6 +122,7 @@ class Deciding(Saved):
         for episode in range(episodes):
             obs, info = env.reset(seed=seed + episode)
             for _ in self._clock():
+                end_if_overdue()
                 action = act(obs, masks.read(info))
                 obs, reward, terminated, truncated, info = env.step(action)
                 totals[episode] += float(reward)

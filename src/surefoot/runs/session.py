@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 from surefoot.errors import InputError, Interrupted, SurefootError
 from surefoot.runs.checkpoints import Checkpoints, Kept
 
-PATIENCE = 5.0  # seconds a stop waits for the end of an episode
+PATIENCE = 5.0  # seconds a stop waits for the end of an episode, or of an evaluation
 LONGEST = 0.5  # seconds between two looks; a slow environment gets shorter stretches
 TOO_LONG = 2  # periods of checkpoints that an episode may last before a stop cuts it
 OVERDUE = 10  # periods without a checkpoint that are worth a warning
@@ -60,7 +60,6 @@ class Session:
             )
         self.agent, self.checkpoints, self._begin = agent, checkpoints, begin
         self._stack = ExitStack()
-        self._asked_at: float | None = None
         self._warned = False
         self._began = 0  # step at which the episode under way began, as far as it was seen
 
@@ -126,26 +125,41 @@ class Session:
                 # The first error is the one to tell.
                 with contextlib.suppress(*((SurefootError,) if error is not None else ())):
                     keeper.close()
+            if isinstance(error, KeyboardInterrupt) and not isinstance(error, Interrupted):
+                self._stop_at_once()
 
     def _stop(self) -> None:
         """Save, and end `learn`."""
         stop, keeper = asked(), self.checkpoints
         assert stop is not None
-        now = time.monotonic()
-        self._asked_at = self._asked_at or now
-        if keeper and not self.agent.at_boundary and now - self._asked_at < PATIENCE:
+        if keeper and not self.agent.at_boundary and not stop.overdue:
             return
         stop.met = True
         step = self.agent.num_timesteps
         if keeper is None:
             raise Interrupted(f"interrupted at step {step}; no checkpoints were being kept")
         path = self._last()
-        kind = type(self.agent).__name__
-        how = keeper.hint or f"{kind}.resume({str(keeper.directory)!r})"
         saved = (
             "saved" if keeper.last == step else f"within an episode; step {keeper.last} is saved:"
         )
-        raise Interrupted(f"interrupted at step {step}, {saved} {path}; go on with {how}", path)
+        self._end(f"{saved} {path}", path)
+
+    def _stop_at_once(self) -> None:
+        """Nothing more is saved: what an evaluation was to write down at this step is missing."""
+        keeper, stop = self.checkpoints, asked()
+        assert keeper is not None
+        if stop is not None:
+            stop.met = True
+        path = None if keeper.last is None else keeper.path_of(keeper.last)
+        if path is not None and path.exists():
+            self._end(f"step {keeper.last} is saved: {path}", path)
+
+    def _end(self, saved: str, path: Path) -> NoReturn:
+        keeper, kind = self.checkpoints, type(self.agent).__name__
+        assert keeper is not None
+        how = keeper.hint or f"{kind}.resume({str(keeper.directory)!r})"
+        step = self.agent.num_timesteps
+        raise Interrupted(f"interrupted at step {step}, {saved}; go on with {how}", path) from None
 
     def _last(self) -> Path:
         """The checkpoint that the run would go on from: of this very step if an episode begins
@@ -176,13 +190,19 @@ class Stop:
     def __init__(self) -> None:
         self.asked: str | None = None
         self.met = False  # whether `learn` has ended for it
+        self._since = 0.0
 
     def __call__(self, number: int, frame: Any) -> None:
         if self.asked is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
         if self.asked is None:
-            self.asked = signal.Signals(number).name
+            self.asked, self._since = signal.Signals(number).name, time.monotonic()
             os.write(2, WORDS)  # not print: a handler may run in the middle of another print
+
+    @property
+    def overdue(self) -> bool:
+        """Whether someone has waited for the end of an episode for long enough."""
+        return self.asked is not None and time.monotonic() - self._since >= PATIENCE
 
 
 _STOP: Stop | None = None
@@ -227,3 +247,11 @@ def resumable(place: object) -> Iterator[None]:
 def asked() -> Stop | None:
     """The wish to stop, if there is one that has not been met yet."""
     return _STOP if _STOP is not None and _STOP.asked is not None else None
+
+
+def end_if_overdue() -> None:
+    """What may go on for long, as an evaluation, looks here: a stop does not wait for its end."""
+    stop = asked()
+    if stop is not None and stop.overdue:
+        stop.met = True
+        raise KeyboardInterrupt

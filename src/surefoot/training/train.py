@@ -38,7 +38,7 @@ from surefoot.runs.directory import Existing, RunDir
 from surefoot.runs.files import plain
 from surefoot.runs.format import settings
 from surefoot.runs.logs import Hook, RunLog, Watch
-from surefoot.runs.session import stopping
+from surefoot.runs.session import resumable, stopping
 from surefoot.runs.tables import read_csv
 
 AgentKind = Literal["neural", "tabular"]
@@ -138,7 +138,7 @@ def train(
     """
     agent = training.make_agent()  # first: a mistake must not leave a directory behind
     watched = watched_observations(agent, training)
-    with stopping():
+    with stopping(), resumable(out):
         run = RunDir.create(
             out, training.as_dict(), kind="training", seeds=training.seed, existing=existing,
             growing=("steps",),

@@ -13,17 +13,22 @@ import threading
 import time
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
 import survive_child
 from survive_child import EVERY, digest
+from tiny import TABLE
 
+import surefoot as sf
 from surefoot.agents.loading import resume
 from surefoot.cli import main
 from surefoot.errors import InputError, Interrupted, RunError
+from surefoot.runs import session
 from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.directory import RunDir
 from surefoot.runs.files import lock_directory
 from surefoot.runs.session import stopping
+from surefoot.runs.tables import read_csv
 from surefoot.training.sweep import Sweep, run_sweep
 
 pytestmark = pytest.mark.wide
@@ -85,6 +90,65 @@ def test_stopping_without_checkpoints_and_too_late():
     thread = threading.Thread(target=lambda: stopping().__enter__())
     thread.start()  # elsewhere it does nothing, and does not fail
     thread.join()
+
+
+class Endless(gym.Env):
+    """Episodes of ten steps in training; when it is evaluated, they do not end."""
+
+    observation_space = gym.spaces.Discrete(3)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, evaluated: bool = False) -> None:
+        self.evaluated, self.clock = evaluated, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.clock = 0
+        return 0, {}
+
+    def step(self, action):
+        self.clock += 1
+        if self.evaluated and self.clock == 100:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return self.clock % 3, float(action), not self.evaluated and self.clock == 10, False, {}
+
+
+def test_an_evaluation_without_an_end_is_given_up_and_done_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "PATIENCE", 0.2)
+    keeper = Checkpoints(tmp_path / "c", every=20)
+
+    def making(endless: bool):
+        """Of the environments it makes, the first is trained in, later ones evaluate."""
+        made: list[Endless] = []
+
+        def make() -> Endless:
+            made.append(Endless(endless and bool(made)))
+            return made[-1]
+
+        return make
+
+    own = TABLE | {"horizon": 1_000_000}  # steps an evaluation's episode may have
+    options = {"log": tmp_path / "log", "eval_every": 60, "eval_episodes": 1}
+    with pytest.raises(Interrupted, match=r"at step 60, step [45]0 is saved: .*; go on with Tab"):
+        sf.TabularAgent(making(True), **own).learn(100, checkpoints=keeper, **options)
+    assert not (tmp_path / "log" / "evaluations.csv").exists()
+    again = sf.TabularAgent.resume(keeper.directory, making(False))
+    again.learn(100 - again.num_timesteps, checkpoints=keeper, **options)
+    assert read_csv(tmp_path / "log" / "evaluations.csv")["step"].tolist() == [60]
+    assert digest(again) == digest(sf.TabularAgent(making(False), **own).learn(100))
+
+
+def test_a_second_ctrl_c_says_what_is_saved(tmp_path):
+    keeper = Checkpoints(tmp_path, every=40)
+
+    def twice(agent, *_):
+        if agent.num_timesteps >= 100:
+            raise KeyboardInterrupt
+
+    with pytest.raises(
+        Interrupted, match=r"step [48]0 is saved: .*step-0+[48]0\.safetensors; go on"
+    ):
+        survive_child.kinds()["tabular-stepped"]().learn(400, callback=twice, checkpoints=keeper)
 
 
 # --- disks -------------------------------------------------------------------------------
