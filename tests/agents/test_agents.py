@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
+import gymnasium as gym
 import jax
 import numpy as np
 import pytest
@@ -166,3 +167,31 @@ def test_on_the_risky_cliff_ssd_takes_the_sure_path_and_greedy_less_often():
 def test_env_is_checked():
     with pytest.raises(InputError, match="env is a int: pass a Gymnasium environment or its id"):
         sf.TabularAgent(3)
+
+
+class Seeds(gym.Env):
+    """One step an episode, whose return is the seed it began with."""
+
+    observation_space = gym.spaces.Discrete(2)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.begun = seed
+        return 0, {}
+
+    def step(self, action):
+        return 1, float(self.begun), True, False, {}
+
+
+def test_no_two_agents_are_evaluated_in_the_same_episodes():
+    """Else the means of a sweep over seeds would be less scattered than they are uncertain."""
+    met = [
+        sf.TabularAgent(Seeds(), eval_env=Seeds(), seed=s, **TABLE).evaluate(20) for s in range(5)
+    ]
+    assert len(np.unique(met)) == 100
+    learned = []
+    agent = sf.TabularAgent(Seeds(), eval_env=Seeds(), seed=3, **TABLE)
+    agent.learn(50, callback=lambda _, episode: learned.append(episode.total))
+    assert not set(learned) & set(np.ravel(met))
+    assert agent.evaluate(3, seed=7).tolist() == [7, 8, 9]  # the caller's own

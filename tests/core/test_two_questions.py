@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from surefoot.core.dominance import ssd_dominates
+from surefoot.core.dominance import ssd_dominates, violation
 from surefoot.core.evidence import Known
 from surefoot.errors import InputError
 from surefoot.policies import SSD, DecidedBy, Explore, policy_named, policy_text
@@ -343,3 +343,19 @@ def test_a_seed_is_a_key() -> None:
     for seed in (0, np.int64(7)):
         a = SSD().decide(z, seed, mask, n=np.asarray(N)).action
         assert a == SSD().decide(z, jax.random.key(int(seed)), mask, n=np.asarray(N)).action
+
+
+@pytest.mark.parametrize("offset", [0.0, 100.0, 1000.0, 10_000.0])
+def test_rounding_far_from_zero_does_not_tie_what_is_dominated(offset):
+    """float32: means of returns about 10,000 are rounded to 0.001, distances from the middle
+    particle are exact. The better one has a better best case and is the same else."""
+    for seed in range(40):
+        better = np.sort(offset + np.random.default_rng(seed).normal(size=32)).astype(np.float32)
+        worse = better.copy()
+        worse[-1] = max(better[-1] - np.float32(0.04), better[-2])
+        z = np.stack([worse, better])
+        assert violation(z[1], z[0]) == 0
+        if worse[-1] < better[-1]:
+            decision = SSD().decide(z, 0, n=[32, 32])
+            assert int(decision.action) == 1
+            assert not decision.tied[0]

@@ -17,13 +17,12 @@ import numpy as np
 from surefoot.agents.explain import Explanation, explain, known_action_names
 from surefoot.agents.saving import Saved
 from surefoot.core.evidence import Known
+from surefoot.envs.faults import evaluation_seed
 from surefoot.envs.making import separate_env
 from surefoot.envs.masks import Masks, checked_masks
 from surefoot.errors import InputError, at_least, check_episodes
 from surefoot.policies import Decision, Policy, policy_named
 from surefoot.runs.session import end_if_overdue
-
-EVALUATION_SEEDS = 10_000  # apart from those of training
 
 
 class Deciding(Saved):
@@ -111,16 +110,20 @@ class Deciding(Saved):
     def evaluate(self, episodes: int = 10, *, seed: int | None = None) -> np.ndarray:
         """Undiscounted returns of whole episodes under the evaluation policy.
 
-        A separate environment and key: training is not disturbed, and equal seeds give equal
-        episodes.
+        A separate environment and key: training is not disturbed. Episode `i` starts from
+        `seed + i`; by default from seeds made of the agent's own, so that agents of different seeds
+        meet different episodes.
         """
         check_episodes(1, episodes=episodes)
-        seed = self.seed + EVALUATION_SEEDS if seed is None else seed
-        at_least(0, seed=seed)
+        if seed is None:
+            seeds = [evaluation_seed(self.seed, i) for i in range(episodes)]
+        else:
+            at_least(0, seed=seed)
+            seeds = list(range(seed, seed + episodes))
         env, act, totals = self._evaluation_env(), self._actor(), np.zeros(episodes)
         masks = Masks(env)
-        for episode in range(episodes):
-            obs, info = env.reset(seed=seed + episode)
+        for episode, start in enumerate(seeds):
+            obs, info = env.reset(seed=start)
             for _ in self._clock():
                 end_if_overdue()
                 action = act(obs, masks.read(info))

@@ -22,6 +22,7 @@ from scipy.special import ndtr, stdtrit
 
 from surefoot.core import array
 from surefoot.core.array import Array, pairwise_sum
+from surefoot.core.particles import centred
 from surefoot.errors import InputError
 
 MOST = (
@@ -52,8 +53,7 @@ def from_counts(z: jax.Array, counts: jax.Array | Known, best: jax.Array) -> Evi
         middle, unit = _in_units(counts.error.astype(z.dtype)[:, None])
         square = _sum_of_squares(middle)
     else:
-        middle = z - array.divide(pairwise_sum(z), z.shape[-1])[:, None]
-        middle, unit = _in_units(middle)
+        middle, unit = _in_units(centred(z))
         square = array.divide(array.divide(_sum_of_squares(middle), z.shape[-1]), others)
     # In the larger unit of each pair: a third action plays no part.
     larger = jnp.maximum(unit, unit[best])

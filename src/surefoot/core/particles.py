@@ -201,6 +201,15 @@ def worse_of_two(z: Array, *, assume_sorted: bool = False) -> Array:
     return xp.astype(array.divide(array.divide(array.total(xp, pairs), n), n), s.dtype)
 
 
+def centred(z: Array) -> Array:
+    """Ascending particles `z[..., N]` about their means: what is left to compare where means are
+    the same. The middle one is taken away first: a mean is rounded at the size of what is added,
+    and that of distances from the middle loses nothing of a narrow distribution far from zero."""
+    middle = z.shape[-1] // 2
+    z = z - z[..., middle : middle + 1]
+    return z - array.divide(array.pairwise_sum(z), z.shape[-1])[..., None]
+
+
 def mean(z: Array, *, weights: Array | None = None) -> Array:
     return moment(z, 1, weights=weights)
 

@@ -76,11 +76,20 @@ def fault_from(error: Exception) -> Fault:
     return Fault(f"the environment raised {type(error).__name__}: {text}")
 
 
+EVALUATION = 1  # a third word beside a run's seed and an episode's number, which training lacks
+
+
 def episode_seed(seed: int, number: int) -> int:
     """The seed that episode `number` starts from: the run's own for the first."""
     if number == 0:
         return seed
     return int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+
+
+def evaluation_seed(seed: int, number: int) -> int:
+    """The seed of episode `number` of an evaluation: no two runs or episodes share one, nor do
+    training and evaluation."""
+    return int(np.random.SeedSequence([seed, number, EVALUATION]).generate_state(1)[0])
 
 
 class TrainingEnv:

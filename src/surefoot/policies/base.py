@@ -24,7 +24,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from surefoot.core import array
-from surefoot.core.array import pairwise_sum
 from surefoot.core.evidence import (
     Evidence,
     Known,
@@ -34,6 +33,7 @@ from surefoot.core.evidence import (
     from_ensemble,
 )
 from surefoot.core.markup import html_lines, html_table
+from surefoot.core.particles import centred
 from surefoot.core.shortfall import FEW, standings, violations
 from surefoot.core.sorting import network_sort
 from surefoot.errors import InputError, at_least
@@ -353,11 +353,6 @@ def _uniform(key: jax.Array) -> jax.Array:
         hashed = (hashed ^ (hashed >> 13)) * jnp.uint32(0xC2B2AE35)
         hashed = hashed ^ (hashed >> 16)
     return (hashed >> 8).astype(jnp.float32) * jnp.float32(2**-24)
-
-
-def centred(z: jax.Array) -> jax.Array:
-    """Particles `[A, N]` about their means: what is left to compare where means are the same."""
-    return z - array.divide(pairwise_sum(z), z.shape[-1])[:, None]
 
 
 def _surer(z: jax.Array, action: jax.Array) -> jax.Array:

@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 
 from surefoot.core.evidence import student
-from surefoot.core.particles import cumulative_quantile, worse_of_two
+from surefoot.core.particles import centred, cumulative_quantile, worse_of_two
 from surefoot.core.shortfall import violations
 from surefoot.errors import InputError, unknown
-from surefoot.policies.base import DecidedBy, Policy, View, centred, count, draw, largest, near_best
+from surefoot.policies.base import DecidedBy, Policy, View, count, draw, largest, near_best
 
 UNDECIDED = ("greedy", "least_violation", "lexicographic")
 

@@ -26,7 +26,14 @@ from surefoot.envs.noisy import NETWORK_TASKS
 from surefoot.errors import InputError, at_least, unknown
 from surefoot.paper.experiment import Columns
 from surefoot.policies import policy_named
-from surefoot.suite.networks import NETWORK_PLAYERS, RULES, SB3_PLAYERS, train_network, train_sb3
+from surefoot.suite.networks import (
+    DEMANDS,
+    NETWORK_PLAYERS,
+    RULES,
+    SB3_PLAYERS,
+    train_network,
+    train_sb3,
+)
 from surefoot.suite.scores import Score, score, simulated, static_cvar, word
 from surefoot.training.engines import check_engine
 
@@ -55,7 +62,9 @@ class SuiteCell(NamedTuple):
     def name(self) -> str:
         scale = "" if self.scale == 1 else f"-x{self.scale:g}"
         seed = "" if self.seed < 0 else f"-{self.seed}"
-        return f"{self.way}-{self.task}-{self.question}{scale}{seed}"
+        times = DEMANDS[self.task].times if self.task in DEMANDS else 1.0
+        longer = "" if times == 1 else f"-{times:g}-times"  # what was trained for less is no result
+        return f"{self.way}-{self.task}-{self.question}{scale}{longer}{seed}"
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ runs of millions of steps, and learn nothing in ours."""
 
 
 class Demand(NamedTuple):
-    """What a task, not an agent, asks for. On seeds that do not judge, CartPole was balanced after
+    """What a task, not an agent, asks for. On seeds that do not judge, the pole was balanced after
     30,000 or 60,000 steps on some seeds, after 120,000 on nearly all."""
 
     times: float = 1.0  # as many training steps as the settings say

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from surefoot.runs.files import TEMPORARY
 pytestmark = pytest.mark.wide
 
 CHILD = Path(survive_child.__file__)
+ROUNDS = int(os.environ.get("SOAK_ROUNDS", "1"))  # of 20 deaths; docs/surviving.md says of how many
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +67,13 @@ def test_killed_many_times(tmp_path, uninterrupted):
     """Before and after a rename, in a sync, before a row of a table: at random ones of these, so
     that on a slow machine, too, each death falls into the training."""
     chance = random.Random(7)
-    for first in range(len(uninterrupted)):
-        for call, most in (("replace", 5), ("replaced", 5), ("fsync", 5), ("write", 40)):
-            assert not die(tmp_path, first, call, str(chance.randrange(1, most)))
-    check(tmp_path, uninterrupted)
+    for number in range(ROUNDS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for first in range(len(uninterrupted)):
+            for call, most in (("replace", 5), ("replaced", 5), ("fsync", 5), ("write", 40)):
+                assert not die(folder, first, call, str(chance.randrange(1, most)))
+        check(folder, uninterrupted)
 
 
 @pytest.mark.slow
