@@ -38,7 +38,15 @@ def test_its_picture_and_the_words_under_it_are_made_from_the_results():
     spec = spec_from_file_location("pages", README.parent / "tools" / "pages.py")
     pages = module_from_spec(spec)
     spec.loader.exec_module(pages)
-    assert pages.promise(RunDir.open(surest)) in README.read_text()
+    made = pages.promise(RunDir.open(surest))
+    assert made in README.read_text()
+    # What a share is of, what small leads take, and what networks answer, is said.
+    words = " ".join(made.split())
+    assert "on average over the 7 settings of networks (from" in words
+    assert "(3 x deviation / lead)² trials" in words
+    networks = pages.answered(RunDir.open(README.parent / "results" / "suite"))
+    assert f"Networks, on {networks['asked']} questions of their own" in words
+    assert networks["network"]["ssd"] <= networks["asked"]
 
 
 def test_the_first_pages_speak_of_no_tolerance():
