@@ -50,7 +50,7 @@ def test_cells_are_named_apart():
     names = [cell.name for cell in SuiteConfig(tasks=("all",)).cells()]
     assert len(set(names)) == len(names)
     assert "same-insurance-tie-x1000" in names
-    assert "network-noisy-cartpole-trap-9" in names
+    assert "network-noisy-cartpole-trap-8-times-9" in names
     assert not any(name.startswith("sb3-insurance") for name in names)
     # By default the finite tasks; in a quick look all of them, if none is named.
     assert {cell.task for cell in SuiteConfig().cells()} == set(FINITE_TASKS)
@@ -71,6 +71,19 @@ def test_rows_and_claims(results):
     assert "portfolio, price (right 0.90, gives up 0.07)" in str(claims["suite/same-price"])
     assert claims["suite/same-others"].verdict == "not reproduced"
     assert claims["suite/online-established"].verdict == "not reproduced"
+
+
+def test_an_interval_of_shares_ends_where_shares_end(results):
+    config = SuiteConfig(tasks=("insurance",), seeds=SEEDS, agents=("greedy",), tables=("same",))
+    made = table("tie", {"greedy": 0.9})
+    made["right"] = np.array([1, 1, 1, 1, 1, 0.4])
+    row = read(config, {cell.name: made for cell in config.cells()}).of("same", "greedy")[0]
+    # The mean is 0.9, Student's interval 0.9 -+ 0.26; a loss may well lie below 0.
+    assert (row.right.mean, row.right.high) == (pytest.approx(0.9), 1.0)
+    assert row.right.low == pytest.approx(0.9 - 2.5706 * 0.1, abs=1e-3)
+    always = next(r for r in results.of("same", "ssd") if r.title == "insurance, tie").right
+    assert always.low < 0.6  # six of six are not always
+    assert always.high == 1
 
 
 def test_networks_are_judged():
