@@ -121,7 +121,6 @@ def test_an_interval_of_shares_stays_between_0_and_1():
     assert (made.low, made.mean) == (0, pytest.approx(2 / 15))
     assert made.high == mean_interval([0, 0, 0.4]).high
     assert mean_share_interval([0.4, 0.5, 0.6]) == mean_interval([0.4, 0.5, 0.6])
-    assert mean_share_interval([True, True]) == share_interval([True, True])
 
 
 def test_share_interval_by_hand():

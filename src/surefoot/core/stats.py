@@ -142,12 +142,11 @@ def share_interval(hits: ArrayLike, level: float = 0.95) -> Interval:
 
 
 def mean_share_interval(shares: ArrayLike, level: float = 0.95) -> Interval:
-    """The mean of independent shares: where each is 0 or 1 the exact interval, else Student's,
-    which is cut where a share ends, at 0 and 1."""
-    values = checked_values(shares, "shares", at_least=1)
-    if np.isin(values, (0.0, 1.0)).all():
-        return share_interval(values, level)
-    made = mean_interval(values, level)
+    """Student t interval of the mean of independent shares, cut where shares end, at 0 and 1.
+
+    For a yes or no of each trial take `share_interval`: that one has a width where all agree.
+    """
+    made = mean_interval(shares, level)
     return replace(made, low=max(made.low, 0.0), high=min(made.high, 1.0))
 
 

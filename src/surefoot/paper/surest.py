@@ -19,6 +19,7 @@ from surefoot.paper.claims import Claim, held
 from surefoot.paper.experiment import Experiment, by_cells
 from surefoot.paper.surest_cells import RULES, SurestCell, SurestConfig, compute_cell
 from surefoot.plots import intervals, label, legend, legend_below, new_figure, style, styles
+from surefoot.plots.styles import GREY
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -217,12 +218,19 @@ def _draw_promise(results: SurestResults) -> Figure:
             if question == "tie":
                 known = [results.rule("same", "zero", noise, in_table) for _, noise in cliff]
             shares = [results.shares(t, question, s, in_network) for t, s in networks]
-            groups[rule] = known + [mean_share_interval(share) for share in shares]
+            # On a road a seed says yes or no, on steps it has a share of observations.
+            groups[rule] = known + [
+                (share_interval if task == "roads" else mean_share_interval)(share)
+                for (task, _), share in zip(networks, shares, strict=True)
+            ]
         looks = {rule: style(rule) for rule in groups}
         called = {"ssd": "default", "greedy": "greedy", "cvar:0.25": "CVaR 0.25"}
         intervals(ax, groups, rows, looks=looks, labels=called, across=True)
         ax.set_xlim(-0.04, 1.04)
-        label(ax, title, "share that takes the sure action")
+        label(ax, title, "share that takes the sure action, bars: 95 % interval")
+        if question != "tie":
+            nothing = "not asked: on the cliff both paths\nare always worth the same"
+            ax.text(0.5, (len(cliff) - 1) / 2, nothing, ha="center", va="center", color=GREY)
     legend_below(figure, axes[0, 0])
     return figure
 
