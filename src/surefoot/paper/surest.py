@@ -227,7 +227,7 @@ def _draw_promise(results: SurestResults) -> Figure:
         called = {"ssd": "default", "greedy": "greedy", "cvar:0.25": "CVaR 0.25"}
         intervals(ax, groups, rows, looks=looks, labels=called, across=True)
         ax.set_xlim(-0.04, 1.04)
-        label(ax, title, "share that takes the sure action, bars: 95 % interval")
+        label(ax, title, "share that takes the sure action\n(bars: 95 % interval)")
         if question != "tie":
             nothing = "not asked: on the cliff both paths\nare always worth the same"
             ax.text(0.5, (len(cliff) - 1) / 2, nothing, ha="center", va="center", color=GREY)
