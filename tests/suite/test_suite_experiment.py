@@ -125,6 +125,7 @@ def test_the_picture_says_it_without_colour(results):
     assert set(figures) == {"table-same", "table-online"}
     signs = {text.get_text() for text in figures["table-same"].axes[0].texts}
     assert {"✓", "✗"} <= signs
+    assert "price: deviations of return given up" in figures["table-same"].axes[0].get_title()
     png, _ = render(figures["table-same"])
     assert png[:4] == b"\x89PNG"
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Answer = tuple[str, str, bool | None]
-NUMBERS = "tie, trap: share of right decisions; price: deviations of return given up"
+NUMBERS = "tie, trap: share of right decisions\nprice: deviations of return given up"
 GOOD, BAD, NONE = "#cfe8cf", "#f3c9c0", "#eeeeee"
 
 
