@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from surefoot.agents.neural import NeuralConfig
 from surefoot.core.stats import Interval
 from surefoot.policies import DecidedBy
 from surefoot.runs.directory import RunDir
@@ -52,6 +53,12 @@ def test_its_picture_and_the_words_under_it_are_made_from_the_results():
 def test_the_first_pages_speak_of_no_tolerance():
     for page in (README, README.parent / "docs" / "index.md"):
         assert "tolerance" not in page.read_text().lower()
+
+
+def test_the_sweep_it_shows_takes_losses_that_see_risk():
+    losses = README.read_text().split("--grid loss=", 1)[1].split()[0].split(",")
+    assert len(losses) > 1
+    assert not any(NeuralConfig(loss=loss).blind for loss in losses)  # each would warn
 
 
 def test_why_three_is_what_was_simulated():
