@@ -24,6 +24,7 @@ from surefoot.core.stats import (
     equivalence,
     holm,
     mean_interval,
+    mean_share_interval,
     paired_difference,
     share_interval,
     welch,
@@ -112,6 +113,14 @@ def test_interval_survives_a_dict_and_knows_overlap():
     assert not interval.overlaps(Interval(2.0, 1.6, 2.4, 9))
     with pytest.raises(InputError, match="not an interval"):
         Interval.from_dict({"mean": 1.0})
+
+
+def test_an_interval_of_shares_stays_between_0_and_1():
+    # 0, 0, 0.4: mean 2/15, standard error 2/15, so that Student's interval begins at -0.44.
+    made = mean_share_interval([0, 0, 0.4])
+    assert (made.low, made.mean) == (0, pytest.approx(2 / 15))
+    assert made.high == mean_interval([0, 0, 0.4]).high
+    assert mean_share_interval([0.4, 0.5, 0.6]) == mean_interval([0.4, 0.5, 0.6])
 
 
 def test_share_interval_by_hand():

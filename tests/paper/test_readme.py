@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from surefoot.agents.neural import NeuralConfig
 from surefoot.core.stats import Interval
 from surefoot.policies import DecidedBy
 from surefoot.runs.directory import RunDir
@@ -38,12 +39,26 @@ def test_its_picture_and_the_words_under_it_are_made_from_the_results():
     spec = spec_from_file_location("pages", README.parent / "tools" / "pages.py")
     pages = module_from_spec(spec)
     spec.loader.exec_module(pages)
-    assert pages.promise(RunDir.open(surest)) in README.read_text()
+    made = pages.promise(RunDir.open(surest))
+    assert made in README.read_text()
+    # What a share is of, what small leads take, and what networks answer, is said.
+    words = " ".join(made.split())
+    assert "on average over the 7 settings of networks (from" in words
+    assert "(3 x deviation / lead)² trials" in words
+    networks = pages.answered(RunDir.open(README.parent / "results" / "suite"))
+    assert f"Networks, on {networks['asked']} questions of their own" in words
+    assert networks["network"]["ssd"] <= networks["asked"]
 
 
 def test_the_first_pages_speak_of_no_tolerance():
     for page in (README, README.parent / "docs" / "index.md"):
         assert "tolerance" not in page.read_text().lower()
+
+
+def test_the_sweep_it_shows_takes_losses_that_see_risk():
+    losses = README.read_text().split("--grid loss=", 1)[1].split()[0].split(",")
+    assert len(losses) > 1
+    assert not any(NeuralConfig(loss=loss).blind for loss in losses)  # each would warn
 
 
 def test_why_three_is_what_was_simulated():

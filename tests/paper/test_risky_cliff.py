@@ -51,7 +51,14 @@ def test_ssd_takes_the_sure_path_and_greedy_at_the_same_tolerance_less_often(res
 def test_everything_is_left_behind(small, results):
     run = RunDir.open(small)
     assert run.complete
-    assert set(risky_cliff.figures(results)) == set(CAPTIONS["risky-cliff"]) - {"tolerance"}
+    drawn = risky_cliff.figures(results)
+    assert set(drawn) == set(CAPTIONS["risky-cliff"]) - {"tolerance"}
+    for ax in drawn["paths"].axes:
+        assert "% of trials" in ax.get_title()
+        numbers = [text for text in ax.texts if text.get_text().isdigit()]
+        assert numbers
+        for x, y in (number.get_position() for number in numbers):
+            assert min(abs(x - round(x)), abs(y - round(y))) > 0.2  # paths go through the middle
     assert EXPERIMENT.config_of(run) == replace(SMALL, engine="local")
     assert run.read_provenance()["seeds"] == [0]
     cell = run.read_summary()["losses"]["wgf-mixture"]["ssd"]

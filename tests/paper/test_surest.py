@@ -105,3 +105,14 @@ def test_a_small_run_has_all_its_parts(tmp_path):
         "promise.png",
         "rules.png",
     }
+
+
+def test_the_picture_says_what_its_bars_are_and_why_rows_are_empty():
+    figure = draw(tables(wrong_steps=2))["promise"]
+    left, right = figure.axes
+    assert "95 % interval" in left.get_xlabel()
+    assert "always worth the same" in " ".join(text.get_text() for text in right.texts)
+    # All rules of a row have one kind of interval: where every seed has the same share, no width.
+    widths = {bar.get_label(): bar[2][0].get_segments()[-1] for bar in left.containers}
+    assert np.ptp(widths["CVaR 0.25"][:, 0]) == 0
+    assert np.ptp(widths["default"][:, 0]) > 0.1

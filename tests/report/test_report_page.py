@@ -78,6 +78,11 @@ def test_no_asset_can_end_its_element(name):
     assert "</" not in asset(name)
 
 
+def test_names_in_tables_are_not_broken_in_the_middle():
+    (rule,) = re.findall(r"^h1,[^{]*\btd\b[^{]*\{([^}]*)\}", asset("report.css"), re.MULTILINE)
+    assert rule.strip() == "overflow-wrap: break-word;"  # `anywhere` breaks them to save width
+
+
 TEXT = st.text("<>&/!-'\"\\ aé\u2028\u2029\0")  # what a parser might stop at
 PLAIN = TEXT | st.integers() | st.none()
 

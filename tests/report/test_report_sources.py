@@ -20,7 +20,9 @@ from surefoot.paper.claims import Claim, write_claims
 from surefoot.report import report
 from surefoot.report.page import DataTable, Explorer, Figure, Folded, Note
 from surefoot.report.sources import page_of
+from surefoot.report.sweep import NUMBERS
 from surefoot.runs.directory import RunDir
+from surefoot.training.sweep.summary import to_table
 
 pytestmark = pytest.mark.wide
 
@@ -509,3 +511,10 @@ def test_commands_are_written_as_a_shell_takes_them(tmp_path):
     rows = dict(of_kind(small_run(tmp_path / "run"), Folded)[0].rows)
     assert rows["command"] == "surefoot 'x y'"
     assert rows["seeds"] == "[3]"
+
+
+def test_a_sweep_has_the_same_words_on_the_page_and_in_the_terminal():
+    row = {"loss": "qr", "seeds": 2, "failed": 0, "mean": 1.0, "low": 0.0, "high": 2.0}
+    row |= {"cvar_0.25": 0.0, "training_return": 1.0}
+    heads = [column.header for column in to_table([row], "sweep").columns]
+    assert heads[-1] == NUMBERS["training_return"]

@@ -96,6 +96,28 @@ def test_the_rate_forgets_compilation(plain, clock):
     assert written(plain)[-2].startswith("jit: 360/10,000 (4%), 10.0/s, 1:36 elapsed, 16:04 left")
 
 
+def test_no_rate_is_shown_before_there_is_one(plain, clock):
+    with progress(6, "cells", console=plain, clock=clock, every=0) as bar:
+        for seconds in (10, 0.05, 10, 0.05):  # two workers, ten seconds for a cell
+            clock.now += seconds
+            bar.advance()
+    assert written(plain)[1:] == [
+        "cells: 1/6 (17%), 0:10 elapsed",
+        "cells: 2/6 (33%), 0:10 elapsed",
+        "cells: 3/6 (50%), 5.0 s each, 0:20 elapsed, 0:15 left",
+        "cells: 4/6 (67%), 3.4 s each, 0:20 elapsed, 0:07 left",
+        "cells: 4/6 done, 5.0 s each, 0:20 elapsed",
+    ]
+
+
+def test_units_slower_than_the_window_have_the_rate_over_all(plain, clock):
+    with progress(4, "cells", console=plain, clock=clock, every=0) as bar:
+        for _ in range(2):
+            clock.now += 60
+            bar.advance()
+    assert written(plain)[2] == "cells: 2/4 (50%), 60.0 s each, 2:00 elapsed, 2:00 left"
+
+
 def test_frequent_advances_are_counted_exactly(plain, clock):
     with progress(None, "steps", console=plain, clock=clock, every=1) as bar:
         for _ in range(2_400):

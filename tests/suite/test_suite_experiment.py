@@ -1,21 +1,27 @@
 """`surefoot suite`: what is made of its tables, its page, its mistakes; slow: the real thing."""
 
+import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import surefoot as sf
 from surefoot.cli import main
+from surefoot.cli.suite import overview
 from surefoot.envs import FINITE_TASKS
 from surefoot.errors import InputError
 from surefoot.plots import render
 from surefoot.report import report
 from surefoot.runs.directory import RunDir
+from surefoot.suite import QUICK_NOTE, TABLES, heading
 from surefoot.suite.cells import SuiteConfig
 from surefoot.suite.experiment import EXPERIMENT, judge, read, summary
 from surefoot.suite.figures import draw
 
+ROOT = Path(__file__).parents[2]
 SEEDS = 6
 
 
@@ -50,7 +56,7 @@ def test_cells_are_named_apart():
     names = [cell.name for cell in SuiteConfig(tasks=("all",)).cells()]
     assert len(set(names)) == len(names)
     assert "same-insurance-tie-x1000" in names
-    assert "network-noisy-cartpole-trap-9" in names
+    assert "network-noisy-cartpole-trap-8-times-9" in names
     assert not any(name.startswith("sb3-insurance") for name in names)
     # By default the finite tasks; in a quick look all of them, if none is named.
     assert {cell.task for cell in SuiteConfig().cells()} == set(FINITE_TASKS)
@@ -71,6 +77,16 @@ def test_rows_and_claims(results):
     assert "portfolio, price (right 0.90, gives up 0.07)" in str(claims["suite/same-price"])
     assert claims["suite/same-others"].verdict == "not reproduced"
     assert claims["suite/online-established"].verdict == "not reproduced"
+
+
+def test_an_interval_of_shares_ends_where_shares_end():
+    config = SuiteConfig(tasks=("insurance",), seeds=SEEDS, agents=("greedy",), tables=("same",))
+    made = table("tie", {"greedy": 0.9})
+    made["right"] = np.array([1, 1, 1, 1, 1, 0.4])
+    row = read(config, {cell.name: made for cell in config.cells()}).of("same", "greedy")[0]
+    # The mean is 0.9, Student's interval 0.9 -+ 0.26; a loss may well lie below 0.
+    assert (row.right.mean, row.right.high) == (pytest.approx(0.9), 1.0)
+    assert row.right.low == pytest.approx(0.9 - 2.5706 * 0.1, abs=1e-3)
 
 
 def test_networks_are_judged():
@@ -109,6 +125,7 @@ def test_the_picture_says_it_without_colour(results):
     assert set(figures) == {"table-same", "table-online"}
     signs = {text.get_text() for text in figures["table-same"].axes[0].texts}
     assert {"✓", "✗"} <= signs
+    assert "price: deviations of return given up" in figures["table-same"].axes[0].get_title()
     png, _ = render(figures["table-same"])
     assert png[:4] == b"\x89PNG"
 
@@ -118,10 +135,33 @@ def test_the_page_begins_with_the_table(results, tmp_path):
     run.write_summary(summary(results))
     page = report(run.path).read_text("utf-8")
     assert page.index("The rule: all decide") < page.index("Provenance")
+    assert QUICK_NOTE not in page
     assert "✗" in page
     assert "insurance, price" in page
     (run.path / "summary.json").write_text(json.dumps({"rows": [{"way": "same"}]}))
     assert "is not that of a suite" in report(run.path).read_text("utf-8")
+
+
+def test_a_quick_run_says_that_it_does_not_judge(results, tmp_path):
+    run = RunDir.create(tmp_path / "suite", {"quick": True}, kind="suite", seeds=[0])
+    run.write_summary(summary(results))
+    assert QUICK_NOTE in report(run.path).read_text("utf-8")
+
+
+def test_the_tables_fit_a_terminal_of_80_columns():
+    rows = json.loads((ROOT / "results" / "suite" / "summary.json").read_text())["rows"]
+    console = Console(file=io.StringIO(), width=80)
+    for title, ways in TABLES.values():
+        for made in overview(rows, title, ways):
+            console.print(made)
+    told = console.file.getvalue()
+    assert "…" not in told
+    for row in rows:  # every player by its whole name
+        assert row["player"] in told
+    assert "-0.00" not in told
+    # Of trading no action is known to be right: it is among no ties.
+    assert told.count("mean-\n") == 1
+    assert heading("mean-reversion", "tie") == "mean-reversion"
 
 
 @pytest.mark.parametrize(

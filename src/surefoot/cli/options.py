@@ -7,13 +7,18 @@ names in the file are those of the command line.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
 import re
+import sys
 import tomllib
 import types
 import typing
 from collections.abc import Iterator
 from decimal import Decimal
+from difflib import get_close_matches
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union
 
@@ -57,16 +62,17 @@ def parse(
     own = {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
     rest = _spell_flags(kind, rest)
     rest, printing = (rest, False) if "print_config" in own else _take_flag(rest, "--print-config")
-    options = tyro.cli(
-        kind,
-        prog=prog,
-        description=f"{description} (--config FILE.toml reads options from a file, "
-        "--print-config writes them as one.)",
-        args=rest,
-        default=base if source is None else from_toml(kind, source),
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
-        registry=COUNTS,
-    )
+    with _in_one_line(kind, rest, prog):
+        options = tyro.cli(
+            kind,
+            prog=prog,
+            description=f"{description} (--config FILE.toml reads options from a file, "
+            "--print-config writes them as one.)",
+            args=rest,
+            default=base if source is None else from_toml(kind, source),
+            config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
+            registry=COUNTS,
+        )
     if printing:
         print(to_toml(options), end="")
         raise SystemExit(0)
@@ -218,7 +224,7 @@ def read_count(text: str) -> int:
 
 def _spell_flags(kind: Any, words: list[str]) -> list[str]:
     """`--paired` alone means `--paired True`, `--no-paired` means `--paired False`."""
-    flags = {f"--{name.replace('_', '-')}" for name in _flags(kind)}
+    flags = {option for option, hint in _hints(kind) if hint in (bool, bool | None)}
     out: list[str] = []
     for i, word in enumerate(words):
         option, bare = word.replace("_", "-"), "=" not in word
@@ -232,14 +238,15 @@ def _spell_flags(kind: Any, words: list[str]) -> list[str]:
     return out
 
 
-def _flags(kind: Any) -> Iterator[str]:
+def _hints(kind: Any) -> Iterator[tuple[str, Any]]:
+    """Every option as it is typed, and the type of its value."""
     hints = typing.get_type_hints(kind)
     for field in dataclasses.fields(kind):
         hint: Any = hints[field.name]
-        if hint in (bool, bool | None):
-            yield field.name
-        elif dataclasses.is_dataclass(hint):
-            yield from _flags(hint)
+        if dataclasses.is_dataclass(hint):
+            yield from _hints(hint)
+        else:
+            yield f"--{field.name.replace('_', '-')}", hint
 
 
 def _take_flag(words: list[str], flag: str) -> tuple[list[str], bool]:
@@ -264,3 +271,55 @@ def take_config(words: list[str]) -> tuple[list[str], Path | None]:
             del rest[i]
             return rest, Path(word.removeprefix("--config="))
     return rest, None
+
+
+# --- mistakes ----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _in_one_line(kind: Any, words: list[str], prog: str) -> Iterator[None]:
+    """A mistake as an InputError of one line, where tyro draws a box of many and exits."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            yield
+    except SystemExit as end:
+        if end.code == InputError.exit_code:
+            raise _mistake(said.getvalue(), dict(_hints(kind)), words, prog) from None
+        raise
+    print(said.getvalue(), end="", file=sys.stderr)  # warnings
+
+
+def _mistake(box: str, hints: dict[str, Any], words: list[str], prog: str) -> InputError:
+    """What is wrong, from the first paragraph of tyro's box: the option is named there."""
+    # The title, perhaps a rule under it, the paragraph, a rule; of other signs where no UTF-8 is.
+    lines = [line.strip("│ ") for line in box.splitlines()[1:]]
+    ruled = [line if line.strip("─-╰╯ ") else "" for line in lines]
+    text = " ".join(takewhile(bool, dropwhile(lambda line: not line, ruled)))
+    strange = re.match(r"Unrecognized options: ([^,]+)", text)
+    if strange and strange[1].startswith("-"):
+        close = get_close_matches(strange[1].replace("_", "-"), hints, n=1)
+        meant = f": did you mean {close[0]}?" if close else ""
+        return InputError(f"unknown option {strange[1]}{meant} ({prog} --help shows them all)")
+    if strange:
+        return InputError(f"{strange[1]!r} is a word too many ({prog} --help shows what there is)")
+    option = next((name for name in re.findall(r"--[a-z0-9-]+", text) if name in hints), None)
+    if option is None:
+        return InputError(f"{text} ({prog} --help)")
+    hint, value = hints[option], " ".join(_given(words, option))
+    if not value:
+        return InputError(f"{option} needs a value: {_words(hint)}")
+    if typing.get_origin(hint) is Literal:
+        return unknown(option, value, typing.get_args(hint))
+    return InputError(f"{option} {value}: it must be {_words(hint)}")
+
+
+def _given(words: list[str], option: str) -> list[str]:
+    """The words that were last given to an option."""
+    given: list[str] = []
+    for i, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name.replace("_", "-") == option:
+            after = takewhile(lambda other: not other.startswith("--"), words[i + 1 :])
+            given = [value] if equals else list(after)
+    return given

@@ -13,7 +13,7 @@ from rich.console import Console
 from surefoot.cli.options import EXISTING, parse
 from surefoot.errors import unknown
 from surefoot.paper import APART, EXPERIMENTS, experiment_named, run_all
-from surefoot.paper.claims import tally, to_table
+from surefoot.paper.claims import to_table
 
 OUT = "Directory for tables, figures, claims and summary.json."
 ALL = "every experiment in order; repeat the command to pick up where it stopped"
@@ -45,7 +45,7 @@ def main(words: list[str]) -> int:
             if name not in EXPERIMENTS:
                 raise unknown("experiment", name, EXPERIMENTS)
         made = run_all(options.out, seed=options.seed, trials=options.trials, only=options.only)
-        return _finish(made, "all experiments", options.out)
+        return finish(made, "all experiments", options.out)
     return run_one(words[0], words[1:])
 
 
@@ -55,17 +55,18 @@ def run_one(name: str, words: list[str]) -> int:
         options_of(name, experiment.config), words, f"surefoot reproduce {name}", about(name)
     )
     made = experiment.run(options.config, options.out, existing=options.existing)
-    return _finish(made, f"{name}: {about(name)}", options.out)
+    return finish(made, f"{name}: {about(name)}", options.out)
 
 
 def about(name: str) -> str:
     return (EXPERIMENTS | APART)[name]
 
 
-def _finish(claims: Any, title: str, out: Path) -> int:
+def finish(claims: Any, title: str, out: Path) -> int:
+    """The verdicts, counted below their table, and where everything is."""
     console = Console()
     console.print(to_table(claims, title=title))
-    console.print(f"{tally(claims)}\nresults, figures and summary.json are in {out}")
+    console.print(f"results, figures and summary.json are in {out}")
     return 0
 
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from surefoot.cli.options import parse
-from surefoot.cli.reproduce import options_of
-from surefoot.paper.claims import tally, to_table
-from surefoot.suite import TABLES
+from surefoot.cli.reproduce import finish, options_of
+from surefoot.suite import NO_ANSWER, QUICK_NOTE, TABLES
 
 ABOUT = "Tasks whose right action is known: who takes it, and at what price?"
+NUMBERS = {
+    "tie": "tie: share of right decisions",
+    "price": "price: deviations of return given up",
+    "trap": "trap: share of right decisions",
+    "": "no right action known: deviations of return given up",
+}
+"""The tables of a way of learning, one for each question, and what their numbers are."""
 
 
 def main(words: list[str]) -> int:
@@ -24,26 +31,42 @@ def main(words: list[str]) -> int:
     console = Console()
     rows = RunDir(options.out).read_summary()["rows"]
     for title, ways in TABLES.values():
-        table = overview(rows, title, ways)
-        if table.row_count:
+        for table in overview(rows, title, ways):
             console.print(table)
-    console.print(to_table(claims, title="what has to come out"))
-    console.print(f"{tally(claims)}\nresults, figures and summary.json are in {options.out}")
-    return 0
+    code = finish(claims, "what has to come out", options.out)
+    if options.config.quick:
+        console.print(QUICK_NOTE)
+    return code
 
 
-def overview(rows: list[dict[str, Any]], title: str, ways: tuple[str, ...]) -> Table:
-    """Players by tasks: a sign, and the share of right decisions or what is given up."""
+def overview(rows: list[dict[str, Any]], title: str, ways: tuple[str, ...]) -> list[Table]:
+    """For each question players by tasks, narrow enough for 80 columns: a sign, and the share of
+    right decisions or what is given up."""
     mine = [row for row in rows if row["way"] in ways and row["scale"] == 1]
-    table = Table(title=title, caption="tie and trap: share right; price: deviations given up")
-    table.add_column("task")
-    players = list(dict.fromkeys(row["player"] for row in mine))
-    for player in players:
-        table.add_column(player, justify="right")
-    for task in dict.fromkeys((row["task"], row["question"]) for row in mine):
-        own = {row["player"]: row for row in mine if (row["task"], row["question"]) == task}
-        table.add_row(", ".join(task), *(_cell(own.get(player)) for player in players))
-    return table
+    tables = []
+    for question, numbers in NUMBERS.items():
+        asked = [row for row in mine if _question(row) == question]
+        tasks = list(dict.fromkeys(row["task"] for row in asked))
+        table = Table(
+            title=f"\n{title}\n{numbers}",
+            title_justify="left",
+            box=SIMPLE_HEAD,
+            show_edge=False,
+            pad_edge=False,
+            collapse_padding=True,
+        )
+        table.add_column("who plays", no_wrap=True)
+        for task in tasks:
+            table.add_column(task.replace("-", "-\n"), justify="right")
+        for player in dict.fromkeys(row["player"] for row in asked):
+            own = {row["task"]: row for row in asked if row["player"] == player}
+            table.add_row(player, *(_cell(own.get(task)) for task in tasks))
+        tables += [table] if tasks else []
+    return tables
+
+
+def _question(row: dict[str, Any]) -> str:
+    return "" if row["task"] in NO_ANSWER else str(row["question"])
 
 
 def _cell(row: dict[str, Any] | None) -> str:
@@ -52,4 +75,4 @@ def _cell(row: dict[str, Any] | None) -> str:
     if row["solved"] is None:  # no action is right
         return f"{row['given_up']['mean']:.2f}"
     number = row["given_up" if row["question"] == "price" else "right"]["mean"]
-    return f"{'✓' if row['solved'] else '✗'} {number:.2f}"
+    return f"{'✓' if row['solved'] else '✗'} {round(number, 2) + 0.0:.2f}"  # no -0.00

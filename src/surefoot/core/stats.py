@@ -1,13 +1,14 @@
 """The statistics of every experiment: intervals, differences, equivalence, many tests at once.
 
-| question                                                    | function            |
-|-------------------------------------------------------------|---------------------|
-| where is the mean of independent trials?                    | `mean_interval`     |
-| how often was it so?                                        | `share_interval`    |
-| do two methods differ, run on the same trials?              | `paired_difference` |
-| do two methods differ, run on independent trials?           | `welch`             |
-| are two methods the same for all practical purposes?        | `equivalence`       |
-| several of these tests make one claim                       | `holm`              |
+| question                                                   | function              |
+|------------------------------------------------------------|-----------------------|
+| where is the mean of independent trials?                   | `mean_interval`       |
+| how often was it so?                                       | `share_interval`      |
+| where is the mean of shares, each of an independent trial? | `mean_share_interval` |
+| do two methods differ, run on the same trials?             | `paired_difference`   |
+| do two methods differ, run on independent trials?          | `welch`               |
+| are two methods the same for all practical purposes?       | `equivalence`         |
+| several of these tests make one claim                      | `holm`                |
 
 A large p-value of a difference test is no evidence of equality; only `equivalence` is. Intervals
 by resampling are in `core.bootstrap`.
@@ -138,6 +139,15 @@ def share_interval(hits: ArrayLike, level: float = 0.95) -> Interval:
         raise InputError("a share of nothing: at least one value is needed")
     between = binomtest(int(hits.sum()), hits.size).proportion_ci(level)
     return Interval(float(hits.mean()), float(between.low), float(between.high), hits.size, level)
+
+
+def mean_share_interval(shares: ArrayLike, level: float = 0.95) -> Interval:
+    """Student t interval of the mean of independent shares, cut where shares end, at 0 and 1.
+
+    For a yes or no of each trial take `share_interval`: that one has a width where all agree.
+    """
+    made = mean_interval(shares, level)
+    return replace(made, low=max(made.low, 0.0), high=min(made.high, 1.0))
 
 
 def holm(p_values: ArrayLike) -> Array:

@@ -50,14 +50,18 @@ CAPTIONS: dict[str, dict[str, str]] = {
     "surest": {
         "promise": "Which action three rules take on the same estimates, with nothing set: tables "
         "on the risky cliff, networks on two roads and on one and ten steps. Left the sure action "
-        "is worth the same as the noisy one, right it is worth less. 95 % intervals.",
+        "is worth the same as the noisy one, right it is worth less; the two paths of the cliff "
+        "are always worth the same, so there is nothing to show right. Bars: 95 % intervals over "
+        "trials or seeds, exact where each says yes or no (cliff, roads), Student's where each has "
+        "a share (steps).",
         "rules": "The same tables, decided by each rule: share of trials that take the sure path "
         "where it parts from the one along the cliff, which is worth the same. 95 % intervals.",
     },
     "suite": dict.fromkeys(
         ("table-same", "table-online", "table-network"),
         "Who answers which question: ✓ right, ✗ wrong. On ties and traps the number is the "
-        "share of right decisions, on prices the deviations of return given up; means over seeds. "
+        "share of right decisions (1 is best), on prices the deviations of return given up (0 is "
+        "best); means over seeds. "
         "A dash: not played, or no action is right.",
     ),
     "theory": {

@@ -10,16 +10,16 @@ default network has to take the noisy action, too, where that one is better.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from surefoot.core.stats import Interval, mean_interval, share_interval
+from surefoot.core.stats import Interval, mean_interval, mean_share_interval, share_interval
 from surefoot.paper.claims import Claim, held
 from surefoot.paper.experiment import Experiment, by_cells
 from surefoot.paper.surest_cells import RULES, SurestCell, SurestConfig, compute_cell
 from surefoot.plots import intervals, label, legend, legend_below, new_figure, style, styles
+from surefoot.plots.styles import GREY
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -127,10 +127,11 @@ def _rule_claim(results: SurestResults) -> Claim:
     many, few = (float(share[tie & chosen].max()) for chosen in (table["n"] > 8, table["n"] <= 8))
     return _claim(
         "rule",
-        "A noisy action that is worth the same as a sure one is taken as seldom as three standard "
-        "errors say, once in 741 for each such action.",
+        "A noisy action that is worth the same as a sure one is taken in at most 3 of 1,000 "
+        "decisions, if it is known from 32 draws or more.",
         "at most 0.003 for each noisy action, known from 32 or 128 draws",
-        f"most {many:.4f}; from 8 draws {few:.4f}, which may all lie above the sure one",
+        f"most {many:.4f} for each noisy action; known from only 8 draws {few:.4f}: with so few, "
+        "chance often puts it further ahead than the extra safety is worth",
         many <= 0.003,
     )
 
@@ -217,22 +218,21 @@ def _draw_promise(results: SurestResults) -> Figure:
             if question == "tie":
                 known = [results.rule("same", "zero", noise, in_table) for _, noise in cliff]
             shares = [results.shares(t, question, s, in_network) for t, s in networks]
-            groups[rule] = known + [_of_seeds(share) for share in shares]
+            # On a road a seed says yes or no, on steps it has a share of observations.
+            groups[rule] = known + [
+                (share_interval if task == "roads" else mean_share_interval)(share)
+                for (task, _), share in zip(networks, shares, strict=True)
+            ]
         looks = {rule: style(rule) for rule in groups}
         called = {"ssd": "default", "greedy": "greedy", "cvar:0.25": "CVaR 0.25"}
         intervals(ax, groups, rows, looks=looks, labels=called, across=True)
         ax.set_xlim(-0.04, 1.04)
-        label(ax, title, "share that takes the sure action")
+        label(ax, title, "share that takes the sure action\n(bars: 95 % interval)")
+        if question != "tie":
+            nothing = "not asked: on the cliff both paths\nare always worth the same"
+            ax.text(0.5, (len(cliff) - 1) / 2, nothing, ha="center", va="center", color=GREY)
     legend_below(figure, axes[0, 0])
     return figure
-
-
-def _of_seeds(shares: np.ndarray) -> Interval:
-    """Over seeds: of a yes or no the exact interval, of a share one that ends at 0 and 1."""
-    if np.isin(shares, (0.0, 1.0)).all():
-        return share_interval(shares)
-    middle = mean_interval(shares)
-    return replace(middle, low=max(middle.low, 0.0), high=min(middle.high, 1.0))
 
 
 def _draw_rules(results: SurestResults) -> Figure:

@@ -46,11 +46,17 @@ def draw_film(scenes: Sequence[Scene], title: str = "", pause: int = 200) -> byt
 
 
 def _range(scenes: Sequence[Scene]) -> tuple[float, float]:
-    """One range of returns for all of the film, so that what moves are the distributions."""
-    low = min(float(scene.explanation.z.min()) for scene in scenes)
-    high = max(float(scene.explanation.z.max()) for scene in scenes)
+    """One range of returns for all of the film, so that what moves are the distributions: that of
+    what could be chosen, for beside an action that is far worse all others would be dots."""
+    close = [e.z[a] for e in (scene.explanation for scene in scenes) for a in _in_question(e)]
+    low, high = min(float(z.min()) for z in close), max(float(z.max()) for z in close)
     air = 0.05 * (high - low) or 0.01 * max(abs(high), 1.0)
     return low - air, high + air
+
+
+def _in_question(e: Explanation) -> set[int]:
+    """The two best means, and the action that is taken."""
+    return {int(a) for a in np.argsort(-e.mean, kind="stable")[:2]} | {e.action}
 
 
 def _draw(scene: Scene, title: str, low: float, high: float) -> np.ndarray:
@@ -85,6 +91,10 @@ def _distributions(ax: Any, e: Explanation, low: float, high: float) -> None:
         ax.plot([lower, upper], [row, row], color=colour, linewidth=9, alpha=0.45)
         ax.plot(z, np.full(len(z), row), "|", color=colour, markersize=9)
         ax.plot(e.mean[a], row, "o", color=colour, markersize=9 if chosen else 6)
+        if e.mean[a] < low or e.mean[a] > high:  # cut off: an arrow, and where it would be
+            worse, to = e.mean[a] < low, f"mean {e.mean[a]:.3g}"
+            ax.text(low if worse else high, row, f" ◂ {to}" if worse else f"{to} ▸ ",
+                    ha="left" if worse else "right", va="center", color=colour)  # fmt: skip
     names = [("→ " if a == e.action else "") + plain_text(e.names[a], 16) for a in reversed(shown)]
     ax.set_yticks(range(len(shown)), names)
     ax.set_ylim(-0.6, len(shown) - 0.4)

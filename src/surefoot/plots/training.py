@@ -186,7 +186,7 @@ def draw_sweep_cells(
     if not rows:
         raise InputError("no trial of the sweep has a result yet")
     names = {"mean": "return of the evaluation", "cvar_0.25": "mean of the worst quarter",
-             "training_return": "while training"}  # fmt: skip
+             "training_return": "training"}  # fmt: skip
     figure, ax = new_figure(size=(9, 1.8 + 0.45 * len(rows)))
     groups = {name: [_cell_interval(row, key) for row in rows] for key, name in names.items()}
     intervals(ax, groups, [cell_label(row) for row in rows], across=True)

@@ -6,9 +6,9 @@ from typing import Any
 
 from surefoot.core.stats import Interval
 from surefoot.errors import InputError
-from surefoot.report.page import Badge, DataTable, Part
+from surefoot.report.page import Badge, DataTable, Note, Part
 from surefoot.report.stored import Stored
-from surefoot.suite import TABLES
+from surefoot.suite import QUICK_NOTE, TABLES, heading
 
 LEAD = "Tasks whose right action is known: who takes it, and at what price?"
 CAPTION = (
@@ -26,14 +26,15 @@ def suite_parts(stored: Stored) -> list[Part]:
         tables = [_table(rows, *table) for table in TABLES.values()]
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"summary.json is not that of a suite ({error!r})") from None
-    return [table for table in tables if table.rows]
+    quick = [Note(QUICK_NOTE, "warning")] if stored.json("config.json").get("quick") else []
+    return [*quick, *(table for table in tables if table.rows)]
 
 
 def _table(rows: list[dict[str, Any]], title: str, ways: tuple[str, ...]) -> DataTable:
     mine = [row for row in rows if row["way"] in ways and row["scale"] == 1]
-    tasks = list(dict.fromkeys(f"{row['task']}, {row['question']}" for row in mine))
+    tasks = list(dict.fromkeys(heading(row["task"], row["question"]) for row in mine))
     players = list(dict.fromkeys(row["player"] for row in mine))
-    cells = {(row["player"], f"{row['task']}, {row['question']}"): row for row in mine}
+    cells = {(row["player"], heading(row["task"], row["question"])): row for row in mine}
     lines = tuple(
         (player, *(_badge(cells.get((player, task))) for task in tasks)) for player in players
     )

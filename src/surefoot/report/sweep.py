@@ -19,7 +19,7 @@ MOST_PAIRS = 60
 OF_TRIAL = ("seed", "return", "key")  # columns of trials.csv that are no setting
 NUMBERS = {
     "seeds": "seeds", "failed": "failed", "mean": "return", "low": "95 % from", "high": "to",
-    "cvar_0.25": "worst 25 %", "training_return": "while training",
+    "cvar_0.25": "worst 25 %", "training_return": "training",
 }  # fmt: skip
 
 

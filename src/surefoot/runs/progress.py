@@ -33,6 +33,9 @@ Clock = Callable[[], float]
 
 RATE_WINDOW = 30.0
 """Seconds the rate looks back: long enough to be calm, short enough to forget compilation."""
+SETTLED_SECONDS, SETTLED_ADVANCES = 3.0, 20
+"""A rate is shown once it was seen for so long, or so often: before, it is that of compiling, or of
+two workers that end together."""
 KEPT_FINISHED = 8
 """Finished bars that stay on the terminal beside the running ones."""
 MARKS = {"running": "", "done": "✓ ", "interrupted": "interrupted: ", "failed": "failed: "}
@@ -47,14 +50,22 @@ class Bar:
     ) -> None:
         self._display = display
         fields = {"unit": unit, "note": "", "state": "running", "before": start}
+        fields |= {"settled": False}
         number = display.add_task(description, total=total, completed=start, **fields)  # type: ignore[arg-type]
         self.task = next(task for task in display.tasks if task.id == number)
+        self._first: float | None = None  # when the first units were done
+        self._advances = 0
 
     def advance(self, n: float = 1) -> None:
         """`n` more units are done."""
         if not n >= 0:
             raise InputError(f"progress can only advance: n is {n!r}")
         self._display.advance(self.task.id, n)
+        now = self._display.get_time()
+        self._first = now if self._first is None else self._first
+        self._advances += 1
+        settled = now - self._first >= SETTLED_SECONDS or self._advances >= SETTLED_ADVANCES
+        self.task.fields["settled"] = settled
         self._display.write_line(self.task)
 
     def note(self, text: str) -> None:
@@ -129,16 +140,21 @@ class _Numbers(ProgressColumn):
 
 
 def rate_of(task: RichTask) -> float | None:
-    """Units a second, of late while running, over all once ended; None before any."""
-    if task.fields["state"] == "running":
-        return task.speed or None
+    """Units a second, of late while running, over all once ended; None before it is known."""
+    running = task.fields["state"] == "running"
+    if running and not task.fields["settled"]:
+        return None
     units, seconds = task.completed - task.fields["before"], task.elapsed
-    return units / seconds if units > 0 and seconds else None
+    over_all = units / seconds if units > 0 and seconds else None
+    return (task.speed or over_all) if running else over_all
 
 
 def left_of(task: RichTask) -> float | None:
     """Seconds to go, or None where that cannot be known."""
-    return task.time_remaining if task.fields["state"] == "running" else None
+    rate = rate_of(task)
+    if task.fields["state"] != "running" or task.total is None or not rate:
+        return None
+    return max(task.total - task.completed, 0.0) / rate
 
 
 def count(task: RichTask) -> str:

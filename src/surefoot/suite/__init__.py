@@ -14,7 +14,16 @@ draws the tables.
 
 from surefoot.lazy import lazy_names
 
-__all__ = ["EXPERIMENT", "TABLES", "SuiteConfig", "SuiteScores", "run"]
+__all__ = [
+    "EXPERIMENT",
+    "NO_ANSWER",
+    "QUICK_NOTE",
+    "TABLES",
+    "SuiteConfig",
+    "SuiteScores",
+    "heading",
+    "run",
+]
 
 TABLES = {
     "same": ("the rule: all decide on the same learned tables", ("same", "static")),
@@ -22,6 +31,16 @@ TABLES = {
     "network": ("networks", ("network", "sb3")),
 }
 """The tables of players by tasks: a title, and the ways of learning whose rows are in it."""
+
+NO_ANSWER = ("mean-reversion",)
+"""Tasks in which no action is known to be right: their question has no name to show."""
+QUICK_NOTE = "A quick run: few seeds and short runs, to see that it works. It judges nothing."
+
+
+def heading(task: str, question: str) -> str:
+    """What a task is called in a table."""
+    return task if task in NO_ANSWER else f"{task}, {question}"
+
 
 __getattr__ = lazy_names(
     __name__, {"cells": "SuiteConfig", "experiment": "EXPERIMENT", "strangers": "SuiteScores run"}

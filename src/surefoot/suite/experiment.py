@@ -10,7 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surefoot.core.stats import Interval, holm, mean_interval, paired_difference
+from surefoot.core.stats import (
+    Interval,
+    holm,
+    mean_interval,
+    mean_share_interval,
+    paired_difference,
+)
 from surefoot.paper.claims import Claim, Finding
 from surefoot.paper.experiment import Experiment, by_cells
 from surefoot.suite.cells import SuiteConfig, compute_cell
@@ -79,7 +85,8 @@ def _row(key: tuple[Any, ...], whole: Mapping[str, np.ndarray]) -> SuiteRow:
     right, given_up = float(whole["right"].mean()), float(whole["given_up"].mean())
     answered = None if np.isnan(right) else solved(question, right, given_up)
     words = {str(said): int((whole["word"] == said).sum()) for said in np.unique(whole["word"])}
-    first, second, third = (_interval(whole[name]) for name in ("right", "given_up", "spread"))
+    first = _interval(whole["right"], mean_share_interval)
+    second, third = _interval(whole["given_up"]), _interval(whole["spread"])
     notes = np.unique(whole["note"]) if "note" in whole else np.array([""])
     note = "; ".join(filter(None, map(str, notes)))
     more = {name: _interval(whole[name]) for name in whole if name not in USUAL}
@@ -88,13 +95,13 @@ def _row(key: tuple[Any, ...], whole: Mapping[str, np.ndarray]) -> SuiteRow:
     )
 
 
-def _interval(values: np.ndarray) -> Interval | None:
+def _interval(values: np.ndarray, of_mean: Any = mean_interval) -> Interval | None:
     if not np.isfinite(values).all():
         return None
     if len(values) < 2:  # exact, or one network
         one = float(values[0])
         return Interval(one, one, one, 1)
-    return mean_interval(values)
+    return of_mean(values)
 
 
 def summary(results: SuiteResults) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surefoot.plots import label, new_figure
-from surefoot.suite import TABLES
+from surefoot.suite import TABLES, heading
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Answer = tuple[str, str, bool | None]
+NUMBERS = "tie, trap: share of right decisions\nprice: deviations of return given up"
 GOOD, BAD, NONE = "#cfe8cf", "#f3c9c0", "#eeeeee"
 
 
@@ -30,7 +31,10 @@ def _table(results: Any, title: str, ways: tuple[str, ...]) -> Figure:
     if scaled:  # of the other scales: one column that says how many tasks are answered
         tasks.append("other scales")
     shown = {(p, task): _cell(cells, scaled, p, task) for p in players for task in tasks}
-    return draw_answers(players, tasks, shown, title)
+    made = draw_answers(players, tasks, shown, f"{title}\n{NUMBERS}")
+    names = {row.title: heading(row.task, row.question) for row in rows if row.scale == 1}
+    made.axes[0].set_xticklabels([names.get(task, task) for task in tasks])
+    return made
 
 
 def draw_answers(

@@ -11,7 +11,7 @@ from surefoot.core.stats import mean_interval
 from surefoot.envs import CliffGrid, noisy_states
 from surefoot.paper.risky_cliff.results import CliffResults
 from surefoot.plots import band, intervals, label, legend, legend_below, new_figure, shares, style
-from surefoot.plots.styles import GREY, VERMILION, styles
+from surefoot.plots.styles import GREY, styles
 from surefoot.plots.training import moving_mean
 
 if TYPE_CHECKING:
@@ -126,11 +126,11 @@ def _paths(results: CliffResults) -> Figure:
         _map(ax, grid, noisy_states(config.mdp), results.visited(cell))
         for whose, look in (
             ("greedy", {"color": GREY, "ls": "--", "lw": 1.4, "label": "greedy target"}),
-            ("own", {"color": VERMILION, "lw": 2.2, "marker": ".", "ms": 7, "label": "behaviour"}),
+            ("own", {"color": "black", "lw": 2.2, "marker": ".", "ms": 7, "label": "behaviour"}),
         ):
             cells = np.asarray([grid.cell(int(s)) for s in results.path(cell, whose)])
             ax.plot(cells[:, 1], cells[:, 0], **look)
-        ax.set_title(f"{label_of(policy)}, {cell.loss}", fontsize=9)
+        ax.set_title(f"{label_of(policy)}, {cell.loss}: % of trials through each cell", fontsize=9)
     legend_below(figure, np.ravel(axes)[0])
     return figure
 
@@ -149,9 +149,9 @@ def _map(ax: Any, grid: CliffGrid, noisy: np.ndarray, visited: np.ndarray) -> No
         ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=face,
                                edgecolor="#BBBBBB", linewidth=0.6))  # fmt: skip
         if visited[state] > 0 and not grid.is_cliff(state):
-            ax.text(
-                column,
-                row - 0.28,
+            ax.text(  # in a corner, where no path goes
+                column - 0.27,
+                row - 0.32,
                 f"{100 * visited[state]:.0f}",
                 ha="center",
                 va="center",
