@@ -72,6 +72,15 @@ def test_the_watched_observation_is_the_one_asked_for(cartpole):
     np.testing.assert_allclose(last, agent.return_distribution([-0.1, 0, 0, 0.2]), rtol=1e-6)
 
 
+def test_how_well_the_watched_means_are_known_stands_beside_them(cartpole):
+    agent = sf.load(cartpole / "agent.safetensors")
+    ensemble, _ = agent.estimates([-0.1, 0, 0, 0.2])
+    table = [r for r in rows(cartpole / "evidence.csv")[1:] if r[:2] == ["600", "1"]]
+    means = np.array([float(r[4]) for r in table]).reshape(2, -1)
+    np.testing.assert_allclose(means, ensemble.mean(-1).T, rtol=1e-6)
+    assert all(r[5:] == ["", ""] for r in table)
+
+
 def test_asked_again_it_is_whole_and_with_more_steps_it_goes_on(tmp_path, capsys):
     words = [*CARTPOLE, "--out", str(tmp_path / "a")]
     assert main([*words, "--steps", "300"]) == 0
@@ -112,6 +121,8 @@ def test_a_tabular_run(tmp_path):
     assert [r[0] for r in rows(out / "evaluations.csv")[1::2]] == ["500", "1000", "1500"]
     assert len(rows(out / "distributions.csv")[1:]) == 3 * 4 * 4
     agent = sf.load(out / "agent.safetensors")
+    last = np.array([[float(v) for v in r] for r in rows(out / "evidence.csv")[-4:]])
+    np.testing.assert_allclose(last[:, 5:].T, agent.estimates(24)[1], rtol=1e-6)
     assert isinstance(agent, sf.TabularAgent)
     assert agent.num_timesteps == 1500
     assert agent.config.behaviour == sf.SSD(tolerance=5e-4)

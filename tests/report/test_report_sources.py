@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
+import surefoot as sf
 from surefoot.cli import main
 from surefoot.comparison import compare
 from surefoot.core.stats import Interval
@@ -368,7 +369,7 @@ def test_a_training_run(trained, trained_page):
     watched, table = of_kind(trained_page, Explorer)
     assert list(watched.data["learned"]) == ["step 1,500", "step 1,000", "step 500"]
     assert watched.data["places"][0]["text"] == "0: start"
-    assert "SSD with tolerance 0 is shown in its place" in watched.caption
+    assert "was not written down" in watched.caption  # as in runs of earlier versions
     assert table.data["columns"] == 12
     assert [place["mark"] for place in table.data["places"]].count("cliff") == 10
     policies = list(table.data["learned"]["this agent"]["decisions"])
@@ -383,14 +384,54 @@ def test_a_policy_with_a_tolerance_is_the_agents_own(trained, tmp_path):
     config = json.loads(path.read_text())
     path.write_text(json.dumps(config | {"evaluation": "ssd:0.001"}))
     watched = of_kind(page_of(tmp_path / "run"), Explorer)[0]
-    assert "in its place" not in watched.caption
+    assert "not written down" not in watched.caption
     assert "SSD, tolerance 0.001" in watched.data["learned"]["step 500"]["decisions"]
+
+
+STEPS = (500, 1000, 1500)  # those of the fixture
+
+
+@pytest.mark.parametrize("kind", ["counts", "counts and errors", "ensemble"])
+def test_watched_observations_are_decided_as_the_agent_decides(trained, tmp_path, kind):
+    """A sure action and a risky one whose mean is better by a quarter: noise after 500 steps, so
+    the sure one is taken; known after 1,500."""
+    from surefoot.core.evidence import Known
+    from surefoot.runs.logs import RunLog
+
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    (run / "distributions.csv").unlink()
+    (run / "agent.safetensors").unlink()
+    z = np.array([[[0.9, 0.95, 1.05, 1.1], [-1.75, -0.75, 3.25, 4.25]]])
+    with RunLog(run) as log:
+        for step, n in zip(STEPS, (10, 100, 4000), strict=True):
+            error = z.std(-1) / np.sqrt(n)
+            counts = np.full((1, 2), n)
+            if kind == "ensemble":
+                shift = np.linspace(-1.5, 1.5, 10)[None, :, None] * error[:, None]
+                log.distribution(step, z[:, None] + shift[..., None])
+            else:
+                log.distribution(step, z, counts if kind == "counts" else Known(counts, error))
+    watched = of_kind(page_of(run), Explorer)[0]
+    assert "not written down" not in watched.caption
+    actions = {}
+    for step, n in zip(STEPS, (10, 100, 4000), strict=True):
+        taken = watched.data["learned"][f"step {step:,}"]["decisions"]["SSD, by evidence"]["0"][0]
+        if kind != "ensemble":
+            assert taken == sf.SSD().decide(z[0], 0, n=np.full(2, n)).action
+        actions[step] = taken
+    assert (actions[500], actions[1500]) == (0, 1)
+
+
+def test_evidence_of_other_observations_is_not_taken(trained, tmp_path):
+    shutil.copytree(trained, tmp_path / "run")
+    text = "step,state,action,member,mean,n,error\n500,0,0,0,1.0,10,0.1\n"
+    (tmp_path / "run" / "evidence.csv").write_text(text)
+    assert "not of the same observations" in warnings(page_of(tmp_path / "run"))
 
 
 def test_what_is_explored_is_what_the_agent_holds(trained, trained_page):
     """Against sums made here; that the words are `agent.explain`'s is tested in the browser."""
-    import surefoot as sf
-
     z = np.sort(np.asarray(sf.load(trained / "agent.safetensors").return_distribution(25)), -1)
     _, explorer = of_kind(trained_page, Explorer)
     learned = explorer.data["learned"]["this agent"]
@@ -434,8 +475,6 @@ def test_an_agent_alone_is_a_training(trained, tmp_path):
 
 @pytest.mark.slow
 def test_a_neural_agent_shows_its_first_decision(tmp_path):
-    import surefoot as sf
-
     sf.NeuralAgent("CartPole-v1", hidden=(4,), seed=0).save(tmp_path / "agent.safetensors")
     (explorer,) = of_kind(tmp_path, Explorer)
     assert explorer.data["actions"] == ["push left", "push right"]

@@ -216,8 +216,10 @@ class Agent(Deciding):
             if book is not None:
                 book.evaluation(step, returns)
         if watch is not None and book is not None and due(watch.every):
-            z = self.return_distribution(watch.obs)
-            book.distribution(step, z.reshape(-1, *z.shape[-2:]))
+            known = self.estimates(watch.obs)
+            if self.is_single(watch.obs):
+                known = jax.tree.map(lambda part: part[None], known)
+            book.distribution(step, *known)
 
     def _place(self, fault: Fault) -> str:
         step = self.num_timesteps + 1 if fault.step is None else fault.step

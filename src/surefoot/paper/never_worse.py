@@ -33,10 +33,10 @@ AGENTS: dict[str, dict[str, Any]] = {
 }
 FINDING: dict[str, dict[str, Any]] = {"mountain-car": {"n_step": 8, "gamma": 0.99}}
 """Of both agents. MountainCar pays nothing before its goal: with the settings of section 5.3 it is
-luck when a seed first reaches it (from step 20,000 to never in 120,000). On seeds 301 and 302
-each of these two alone found it by step 27,000. With both, 39 of 40 runs (the two agents, seeds 5000
-to 5009 and 8000 to 8009) found it within 90,000 steps, most by step 50,000, and one did not: so
-there are 150,000."""
+luck when a seed first reaches it (from step 20,000 to never in 120,000). On seeds 301 and 302 each
+of these two alone found it by step 27,000. With both, 39 of 40 runs (the two agents, seeds 5000 to
+5009 and 8000 to 8009) found it within 90,000 steps, most by step 50,000, and one did not: so there
+are 150,000."""
 
 
 @dataclass(frozen=True)

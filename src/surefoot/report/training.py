@@ -6,10 +6,12 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import numpy as np
 
 from surefoot import plots
 from surefoot.agents.loading import open_agent
+from surefoot.core.evidence import Known
 from surefoot.core.stats import Interval
 from surefoot.envs.cliffs import CliffGrid, noisy_states
 from surefoot.errors import InputError
@@ -132,7 +134,7 @@ def _watched(stored: Stored, config: Mapping[str, Any], agent: Any) -> list[Part
     """How the distributions of the watched observations changed, and the decisions on the way."""
     if not stored.has("distributions.csv"):
         return []
-    steps, z = _distributions(stored)
+    steps, z = _blocks(stored, "distributions.csv", "particle", "value")
     actions = _action_names(agent, z.shape[2])
     parts: list[Part] = []
     for state, label in enumerate(_observations(config.get("watch"), z.shape[1])):
@@ -140,19 +142,36 @@ def _watched(stored: Stored, config: Mapping[str, Any], agent: Any) -> list[Part
         caption = "Line: mean. Dark: middle half of the particles; light: all of them."
         title = f"Return distributions watched: {label}"
         parts.append(Figure(f"watched-{state}", title, drawn_uri(figure), caption))
-    return [*parts, *guarded("Decisions", lambda: [_decisions(steps, z, actions, config)])]
+    return [*parts, *guarded("Decisions", lambda: [_decisions(stored, steps, z, actions, config)])]
 
 
-def _distributions(stored: Stored) -> tuple[np.ndarray, np.ndarray]:
-    """Steps `[T]` and particles `[T, states, A, N]`; a last block may be half written."""
-    table = stored.columns("distributions.csv")
-    sizes = [int(table[name].max()) + 1 for name in ("state", "action", "particle")]
+def _blocks(stored: Stored, name: str, last: str, *values: str) -> tuple[np.ndarray, ...]:
+    """Steps `[T]` and columns `[T, states, A, last]`; a last block may be half written."""
+    table = stored.columns(name)
+    sizes = [int(table[key].max()) + 1 for key in ("state", "action", last)]
     block = int(np.prod(sizes))
     count = len(table["step"]) // block
     if count < 1:
-        raise InputError("distributions.csv holds no complete block")
-    z = table["value"][: count * block].reshape(count, *sizes)
-    return table["step"][: count * block : block], z
+        raise InputError(f"{name} holds no complete block")
+    columns = (table[key][: count * block].reshape(count, *sizes) for key in values)
+    return table["step"][: count * block : block], *columns
+
+
+def _with_evidence(
+    stored: Stored, steps: np.ndarray, z: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Steps, particles and what these rest on, as `Learned` takes them. A run that was cut off may
+    have one block more of particles."""
+    written, mean, n, error = _blocks(stored, "evidence.csv", "member", "mean", "n", "error")
+    both = min(len(steps), len(written))
+    if mean.shape[1:3] != z.shape[1:3] or not np.array_equal(written[:both], steps[:both]):
+        raise InputError("evidence.csv and distributions.csv are not of the same observations")
+    steps, z, mean, n, error = (part[:both] for part in (steps, z, mean, n, error))
+    if mean.shape[3] == 1:  # a table's
+        n, error = n[..., 0], error[..., 0]
+        return steps, z, n if np.isnan(error).all() else Known(n, error)
+    centre = z - z.mean(axis=-1, keepdims=True)  # members differ by their means alone
+    return steps, np.moveaxis(mean, 3, 2)[..., None] + centre[:, :, None], None
 
 
 def _observations(asked: Any, count: int) -> list[str]:
@@ -174,14 +193,24 @@ def _action_names(agent: Any, size: int) -> tuple[str, ...]:
 
 
 def _decisions(
-    steps: np.ndarray, z: np.ndarray, actions: tuple[str, ...], config: Mapping[str, Any]
+    stored: Stored,
+    steps: np.ndarray,
+    z: np.ndarray,
+    actions: tuple[str, ...],
+    config: Mapping[str, Any],
 ) -> Explorer:
     """The watched observations to click on, at several steps of the training."""
     own = str(config.get("evaluation", "ssd"))
-    ask = policies_to_ask(own, "ssd", "greedy", "cvar:0.25", known=False)
+    n, known = None, stored.has("evidence.csv")
+    if known:
+        steps, z, n = _with_evidence(stored, steps, z)
+    ask = policies_to_ask(own, "ssd", "greedy", "cvar:0.25", known=known)
     chosen = np.unique(np.linspace(0, len(steps) - 1, MOST_STEPS).round().astype(int))[::-1]
     seed = int(config.get("seed", 0))
-    learned = {f"step {int(steps[t]):,}": Learned(z[t], ask, seed=seed) for t in chosen}
+    learned = {}
+    for t in chosen:
+        rests_on = jax.tree.map(lambda part, t=t: part[t], n)
+        learned[f"step {int(steps[t]):,}"] = Learned(z[t], ask, seed=seed, n=rests_on)
     labels = _observations(config.get("watch"), z.shape[1])
     places = [Place(f"watched observation {label}", text=label) for label in labels]
     data = explore(learned, places, actions=actions, choice="after")
@@ -189,11 +218,11 @@ def _decisions(
         "Click an observation: what was expected of each action after so many steps, and what a "
         "policy decides."
     )
-    if policy_named(own).tolerance is None:
+    if policy_named(own).tolerance is None and not known:
         caption += (
-            " The agent itself also asks how well the means are known, which distributions.csv "
-            "does not hold. SSD with tolerance 0 is shown in its place and may decide otherwise; "
-            "for the agent's own decision see surefoot explain."
+            " How well the means are known was not written down: the agent has no ensemble, or an "
+            "earlier version trained it. SSD with tolerance 0 is shown in place of SSD by evidence "
+            "and may decide otherwise."
         )
     return Explorer("Decisions at the watched observations", data, caption)
 

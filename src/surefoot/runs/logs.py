@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import importlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from surefoot.core.evidence import Known
 from surefoot.errors import InputError, SurefootError, at_least
 from surefoot.runs.files import Lock, lock_directory, make_directory
 from surefoot.runs.tables import End, GrowingTable
@@ -20,6 +21,7 @@ TABLES = {
     "episodes": ("step", "episode", "return", "length"),  # and what the agent adds
     "evaluations": ("step", "episode", "return"),
     "distributions": ("step", "state", "action", "particle", "value"),
+    "evidence": ("step", "state", "action", "member", "mean", "n", "error"),
     "speed": ("step", "steps_per_second"),  # apart: all else is the same in every repetition
 }
 SPEED_EVERY = 1.0  # seconds of training
@@ -123,10 +125,19 @@ class RunLog:
         self._tables["evaluations"].add((step, i, float(r)) for i, r in enumerate(returns))
         self._scalar("evaluation/return", float(np.mean(returns)), step)
 
-    def distribution(self, step: int, z: np.ndarray) -> None:
-        """Particles `z[states, A, N]` of the watched states."""
+    def distribution(self, step: int, z: np.ndarray, n: np.ndarray | Known | None = None) -> None:
+        """Particles `z[states, A, N]` of the watched states and what they rest on, or an ensemble
+        `z[states, E, A, N]`: its average, and the mean of each member."""
+        if z.ndim == 4:
+            means = z.mean(axis=-1).swapaxes(1, 2)  # [states, A, E]
+            known = [(step, *place, float(mean), "", "") for place, mean in np.ndenumerate(means)]
+            z = z.mean(axis=1)
+        else:
+            known = list(_counted(step, z.mean(axis=-1), n))
         rows = ((step, *place, float(value)) for place, value in np.ndenumerate(z))
         self._tables["distributions"].add(rows)
+        if known:
+            self._tables["evidence"].add(known)
 
     def ends(self) -> dict[str, End]:
         """Where each table ends: a checkpoint's place in the logs."""
@@ -164,6 +175,15 @@ class RunLog:
     def _scalar(self, name: str, value: float, step: int) -> None:
         for hook in self.hooks:
             hook.scalar(name, value, step)
+
+
+def _counted(step: int, means: np.ndarray, n: np.ndarray | Known | None) -> Iterator[Any]:
+    """Rows of one member: means `[states, A]`, their counts, and their errors if they are known."""
+    counts, errors = n if isinstance(n, Known) else (n, None)
+    for place, mean in np.ndenumerate(means):
+        if counts is not None:
+            error = "" if errors is None else float(errors[place])
+            yield step, *place, 0, float(mean), int(counts[place]), error
 
 
 class TensorBoard:

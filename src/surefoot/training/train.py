@@ -5,6 +5,7 @@
     RUN/episodes.csv            step, episode, return, length, ...
     RUN/evaluations.csv         step, episode, return: the evaluation policy, without exploration
     RUN/distributions.csv       step, state, action, particle, value: the watched observations
+    RUN/evidence.csv            step, state, action, member, mean, n, error: how well they are known
     RUN/speed.csv               step, steps_per_second: of the training alone
     RUN/agent.safetensors       at the end; `surefoot.load` reads it
 

@@ -24,7 +24,7 @@ SMALL = ["train", "Taxi-v4", "--steps", "120", "--checkpoint-every", "50", *TABL
          "--watch-every", "60"]  # fmt: skip
 OWN = ["agent.safetensors", "complete.json", "config.json", "distributions.csv",
        "distributions.parquet", "episodes.csv", "episodes.parquet", "evaluations.csv",
-       "evaluations.parquet", "summary.json"]  # fmt: skip
+       "evaluations.parquet", "evidence.csv", "evidence.parquet", "summary.json"]  # fmt: skip
 
 
 def own_files(run: Path) -> dict[str, bytes]:
