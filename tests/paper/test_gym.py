@@ -221,6 +221,10 @@ def test_never_worse_is_a_one_sided_test_with_the_margin_of_the_section():
 
 def test_never_worse_trains_the_default_agent_and_a_greedy_one_alike_but_for_the_rule():
     config = never_worse.NeverWorseConfig()
+    counts = [len(never_worse.trainings(config, "ssd", task)) for task in config.tasks]
+    assert dict(zip(config.tasks, counts, strict=True)) == {
+        "cart-pole": 20, "mountain-car": 10, "lunar-lander": 10
+    }  # fmt: skip
     ssd, greedy = (
         next(iter(never_worse.trainings(config, agent, "lunar-lander").values())).config
         for agent in ("ssd", "greedy")
