@@ -185,6 +185,18 @@ def test_an_environment_may_follow_an_option_of_several_values():
         assert agent_kind([*numbers, "--steps", "1e5", "FrozenLake-v1"]) == "tabular"
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["--hidden 8 8", "--value-range -1 1", "--compiled False", "--no-compiled", "--double_q",
+     "--env_option is_slippery=false", "--seed=3 --tensorboard", "--no-normalise --watch -1"],
+)  # fmt: skip
+def test_the_environment_may_stand_after_any_option(words, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["train", *words.split(), "FrozenLake-v1", "--agent", "neural", "--print-config"])
+    assert end.value.code == 0
+    assert 'env = "FrozenLake-v1"' in capsys.readouterr().out
+
+
 def test_the_bar_of_a_resumed_run_starts_where_it_was(capsys):
     agent = sf.TabularAgent("surefoot/RiskyCliff-v0", **TABLE, seed=3)
     agent.learn(30)

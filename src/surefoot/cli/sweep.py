@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import tyro
 
 from surefoot.cli.compare import in_terminal
-from surefoot.cli.modules import allow_module
+from surefoot.cli.modules import allow_modules
 from surefoot.cli.options import parse, read_toml, take_config
 from surefoot.errors import InputError, RunError, unknown, visible
 from surefoot.runs.files import toml_text
@@ -73,13 +73,18 @@ def main(words: list[str]) -> int:
     own = {name: value for name, value in stored.items() if name not in ("base", "grid")}
     options = parse(SweepOptions, rest, "surefoot sweep", ABOUT, own)
     sweep = sweep_of(options, stored)
-    for env in (sweep.base.get("env"), *sweep.grid.get("env", ())):
-        allow_module(env, words)
+    allow_modules(_values(sweep, "env"), _values(sweep, "wrapper"), words)
     if options.print_config:
         list(sweep.cells())  # a file that could not be run is not worth printing
         print(to_toml(options, sweep), end="")
         return 0
     return _run(options, sweep)
+
+
+def _values(sweep: Sweep, name: str) -> list[Any]:
+    """All that the sweep says of a setting; of one that is a list, what it holds."""
+    said = [sweep.base.get(name), *sweep.grid.get(name, ())]
+    return [one for value in said for one in (value if isinstance(value, list) else [value])]
 
 
 def _run(options: SweepOptions, sweep: Sweep) -> int:

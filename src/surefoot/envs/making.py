@@ -19,11 +19,19 @@ OF_VECTORS = ("num_envs", "vectorization_mode", "vector_kwargs", "max_episode_st
 EXTRA = re.compile(r"classic[-_]control|box2d", re.IGNORECASE)  # what surefoot[envs] brings
 
 
-def made_env(env_id: str, wrappers: Sequence[str] = (), **options: Any) -> gym.Env[Any, Any]:
+def made_env(
+    env_id: str,
+    wrappers: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+    *,
+    render_mode: str | None = None,
+) -> gym.Env[Any, Any]:
     """`gymnasium.make`, where a failure is an error of one line; and `wrappers` around it, each
-    named `module:Name`, the first innermost."""
+    named `module:Name`, the first innermost. `options` may come from a file, so they are arguments
+    of the environment and of nothing else."""
+    own = dict(options or {}) | ({} if render_mode is None else {"render_mode": render_mode})
     try:
-        env = gym.make(env_id, **options)
+        env = gym.make(env_id, **own)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # an environment of the user's own can raise anything
@@ -77,11 +85,13 @@ def single_spec(env: Any) -> EnvSpec | None:
     return spec
 
 
-def suited_agent(env_id: str, **options: Any) -> Literal["neural", "tabular"]:
+def suited_agent(
+    env_id: str, wrappers: Sequence[str] = (), options: Mapping[str, Any] | None = None
+) -> Literal["neural", "tabular"]:
     """Tabular where the observations can be numbered, else neural."""
     from surefoot.envs.discrete import space_size
 
-    env = made_env(env_id, **options)
+    env = made_env(env_id, wrappers, options)
     try:
         space_size(env.observation_space)
     except InputError:

@@ -20,6 +20,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -106,13 +107,13 @@ class Training:
         return [*range(every, self.steps, every), self.steps]
 
     def make_env(self) -> Any:
-        return made_env(self.env, self.wrapper, **self.env_options)
+        return made_env(self.env, self.wrapper, self.env_options)
 
     def env_argument(self) -> Any:
         """The environment's name, or how to make one with its options and wrappers."""
-        if self.wrapper:
-            return self.make_env
-        return self.make_env() if self.env_options else self.env
+        if self.wrapper or self.env_options:
+            return partial(made_env, self.env, self.wrapper, self.env_options)
+        return self.env
 
     def make_agent(self) -> NeuralAgent | TabularAgent:
         env = self.env_argument()

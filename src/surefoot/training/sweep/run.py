@@ -149,7 +149,8 @@ def run_job(job: tuple[Training, CounterPlace]) -> TrialOutcome:
 
 def _check_environments(trainings: Iterable[Training]) -> None:
     """An environment that cannot be made is a mistake, not the failure of a thousand trainings."""
-    for training in {repr((t.env, sorted(t.env_options.items()))): t for t in trainings}.values():
+    made = {repr((t.env, t.wrapper, sorted(t.env_options.items()))): t for t in trainings}
+    for training in made.values():
         training.make_env().close()
 
 
