@@ -6,16 +6,18 @@ import copy
 import importlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import VectorEnv
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from surefoot.errors import InputError, SurefootError
 
 OF_VECTORS = ("num_envs", "vectorization_mode", "vector_kwargs", "max_episode_steps")
+OF_MAKE = (TimeLimit, OrderEnforcing, PassiveEnvChecker)
 EXTRA = re.compile(r"classic[-_]control|box2d", re.IGNORECASE)  # what surefoot[envs] brings
 
 
@@ -99,6 +101,25 @@ def suited_agent(
     finally:
         env.close()
     return "tabular"
+
+
+def added_wrappers(env: gym.Env[Any, Any]) -> list[str]:
+    """What is around it besides what `gymnasium.make` puts there, the outermost first."""
+    around = [type(layer) for layer in _layers(env)]
+    return [kind.__name__ for kind in around if kind not in OF_MAKE]
+
+
+def time_limit(env: gym.Env[Any, Any]) -> int | None:
+    """The steps after which the wrappers around it end an episode, if they do."""
+    limits = [layer.spec for layer in _layers(env) if isinstance(layer, TimeLimit)]
+    steps = [spec.max_episode_steps for spec in limits if spec is not None]
+    return min((limit for limit in steps if limit is not None), default=None)
+
+
+def _layers(env: Any) -> Iterator[gym.Wrapper[Any, Any, Any, Any]]:
+    while isinstance(env, gym.Wrapper):
+        yield env
+        env = env.env
 
 
 def env_name(env: gym.Env[Any, Any]) -> str:

@@ -7,6 +7,7 @@ print(agent.explain(24))
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
@@ -30,13 +31,25 @@ from surefoot.agents.tabular.stored import (
     stored_mask,
     with_target_actions,
 )
-from surefoot.envs import ACTION_NAMES, TabularEnv, TabularMDP, decode, encode
+from surefoot.envs import (
+    ACTION_NAMES,
+    CliffWalkEnv,
+    RiskTaskEnv,
+    RiskyCliffEnv,
+    TabularEnv,
+    TabularMDP,
+    decode,
+    encode,
+)
 from surefoot.envs.discrete import space_size
 from surefoot.envs.faults import Fault
+from surefoot.envs.making import added_wrappers, time_limit
 from surefoot.errors import InputError, must_fit
 from surefoot.policies import Decision, Policy, decide_rows, policy_named
 from surefoot.runs.format import count, from_named, named
 from surefoot.runs.logs import Finished
+
+ARRAYS = (TabularEnv, CliffWalkEnv, RiskyCliffEnv, RiskTaskEnv)  # nothing but their arrays
 
 
 class TabularAgent(Agent):
@@ -71,9 +84,9 @@ class TabularAgent(Agent):
         else:
             opened = self._open(env)
             inner = opened.env.unwrapped
-            if isinstance(inner, TabularEnv):
+            if type(inner) in ARRAYS and not added_wrappers(opened.env):
                 self.mdp, self._own_env = inner.mdp.to_jax(), opened.env
-            else:
+            else:  # what is around it, or made of it, has its own way to step
                 self._training_env = opened
         states = space_size(self.observation_space, "observation_space")
         actions = space_size(self.action_space, "action_space")
@@ -81,7 +94,10 @@ class TabularAgent(Agent):
         must_fit(states * actions * each, f"a table of {states:,} states x {actions:,} actions")
         self._learner: CompiledTable | SteppedTable
         if self.mdp is not None:
-            self._learner = CompiledTable(self.config, self.mdp, key_run)
+            limit = None if self._own_env is None else time_limit(self._own_env)
+            horizon = min(self.config.horizon, limit or self.config.horizon)
+            within = dataclasses.replace(self.config, horizon=horizon)
+            self._learner = CompiledTable(within, self.mdp, key_run)
         else:
             assert self._training_env is not None
             self._learner = SteppedTable(self.config, self._training_env, key_table)
