@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
-import gymnasium as gym
 import jax
 
 from surefoot.agents.decisions import Deciding
@@ -60,7 +59,7 @@ class Agent(Deciding):
         config: Any = None,
         *,
         seed: int = 0,
-        eval_env: gym.Env[Any, Any] | None = None,
+        eval_env: Any = None,
         **options: Any,
     ) -> None:
         known = [field.name for field in dataclasses.fields(self.config_type)]
@@ -73,7 +72,7 @@ class Agent(Deciding):
         self._warn_of_blindness()
         self.seed = seed
         self.faults: list[str] = []  # what the run went on after
-        self._eval_env = eval_env
+        self._eval_env = None if eval_env is None else opened_env(eval_env, "eval_env")
         self._tie_key, self._drawn = jax.random.key(seed), 0
         self._book: RunLog | None = None  # while learning
         self._logged: dict[str, End] | None = None  # where the logs ended at the checkpoint

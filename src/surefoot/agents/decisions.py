@@ -141,6 +141,16 @@ class Deciding(Saved):
         assert env is not None
         return env.reset(seed=seed)[0]
 
+    def _check_eval_env(self) -> None:
+        """Numbers of a box may have other bounds there; all else must be the same."""
+        if self._eval_env is None:
+            return
+        for name in ("observation_space", "action_space"):
+            own, other = getattr(self, name), getattr(self._eval_env, name)
+            boxes = isinstance(own, gym.spaces.Box) and isinstance(other, gym.spaces.Box)
+            if own != other and not (boxes and own.shape == other.shape):
+                raise InputError(f"eval_env: its {name} is {other}, the agent's is {own}")
+
     def _evaluation_env(self) -> gym.Env[Any, Any]:
         if self._eval_env is None:
             assert self.env is not None

@@ -68,7 +68,6 @@ def open_typed(options: AgentOptions, words: list[str]) -> Any:
     with the wrappers that were typed around it."""
     place, env, wrappers = options.agent, options.env, options.wrapper
     assert place is not None
-    from surefoot.agents.loading import open_agent
     from surefoot.envs.making import made_env
     from surefoot.runs.directory import RunDir
 
@@ -90,8 +89,20 @@ def open_typed(options: AgentOptions, words: list[str]) -> Any:
         )
     own = arguments if isinstance(arguments, dict) and env in (None, named) else {}
     inner = env or named
-    if wrappers and isinstance(inner, str):
-        return open_agent(place, partial(made_env, inner, wrappers, own))
+    if wrappers and not isinstance(inner, str):
+        raise InputError(f"{place}: does not say what --wrapper belongs around: name it by --env")
+    if wrappers:
+        return _opened(place, partial(made_env, inner, wrappers, own))
     if env is not None and own:
-        return open_agent(place, partial(made_env, env, (), own))
-    return open_agent(place, env)
+        return _opened(place, partial(made_env, env, (), own))
+    return _opened(place, env)
+
+
+def _opened(place: Path, env: Any) -> Any:
+    """`open_agent`, where a mistake is told in the words of the command line."""
+    from surefoot.agents.loading import open_agent
+
+    try:
+        return open_agent(place, env)
+    except InputError as error:
+        raise InputError(str(error).replace("pass env=", "name it by --env")) from None

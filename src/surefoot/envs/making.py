@@ -64,14 +64,19 @@ def _one_line(what: str, error: BaseException) -> InputError:
     return InputError(f"{what}: {text}")
 
 
-def separate_env(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+def separate_env(env: gym.Env[Any, Any], **mode: Any) -> gym.Env[Any, Any]:
     """Another environment of the same kind."""
-    spec = single_spec(env)
+    spec, name = single_spec(env), type(env.unwrapped).__name__
     if spec is None:
+        raise InputError(f"{name} is not registered: pass eval_env for evaluation")
+    try:
+        return gym.make(spec, **mode)
+    except Exception as error:  # such as a wrapper that does not say what it was made with
+        text = " ".join(str(error).split())
         raise InputError(
-            f"{type(env.unwrapped).__name__} is not registered: pass eval_env for evaluation"
-        )
-    return gym.make(spec)
+            f"another {name} cannot be made ({text}): pass a function that makes one as env, or "
+            "eval_env for evaluation"
+        ) from error
 
 
 def single_spec(env: Any) -> EnvSpec | None:

@@ -70,7 +70,7 @@ class TabularAgent(Agent):
         config: TabularConfig | None = None,
         *,
         seed: int = 0,
-        eval_env: gym.Env[Any, Any] | None = None,
+        eval_env: str | gym.Env[Any, Any] | Callable[[], gym.Env[Any, Any]] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(env, config, seed=seed, eval_env=eval_env, **options)
@@ -88,6 +88,7 @@ class TabularAgent(Agent):
                 self.mdp, self._own_env = inner.mdp.to_jax(), opened.env
             else:  # what is around it, or made of it, has its own way to step
                 self._training_env = opened
+        self._check_eval_env()
         states = space_size(self.observation_space, "observation_space")
         actions = space_size(self.action_space, "action_space")
         each = self.config.particles + 4 * self.config.pooled + 6 * MOST * self.config.by_evidence
@@ -320,12 +321,13 @@ class TabularAgent(Agent):
     @classmethod
     def _built(cls, file: AgentFile, env: Any, options: dict[str, Any], prefix: str) -> Self:
         """A new agent with the settings of a file, whose table has the size the file's has."""
+        eval_env = options.pop("eval_env", None)
         config, seed = cls._settings(file, options)
         check_table(file, config, prefix)  # before anything is allocated for it
         remake = None
         if not isinstance(env, TabularMDP):
             env, remake = cls._env_of(file, env)
-        agent = cls(env, config, seed=seed)
+        agent = cls(env, config, seed=seed, eval_env=eval_env)
         if agent._training_env is not None:
             agent._training_env.remake = remake
         return agent
