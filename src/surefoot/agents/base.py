@@ -121,6 +121,8 @@ class Agent(Deciding):
     ) -> Self:
         """Train for `total_timesteps` more environment steps; two calls equal one long one.
 
+        Several environments (`n_envs`) are stepped together: the last round is made whole.
+
         `callback(agent, episode)` is called once for each finished episode (compiled runs: after
         each stretch of steps); returning False stops. `log` is a directory for CSV files (or a
         `RunLog` with more hooks): episodes, evaluations every `eval_every` steps, and the return
@@ -129,6 +131,7 @@ class Agent(Deciding):
         no number.
         """
         at_least(0, total_timesteps=total_timesteps)
+        total_timesteps += -total_timesteps % self._together
         if eval_every is not None:
             at_least(1, eval_every=eval_every)
             check_episodes(1, eval_episodes=eval_episodes)
@@ -190,6 +193,11 @@ class Agent(Deciding):
             going = self._note(episodes, looks, bar)
             self._look(looks, before, step)
             session.between()
+
+    @property
+    def _together(self) -> int:
+        """Steps that are made at once."""
+        return 1
 
     def _note(self, episodes: Sequence[Finished], looks: _Looks, bar: Bar) -> bool:
         """Log finished episodes and tell the callback; False if it asks to stop."""

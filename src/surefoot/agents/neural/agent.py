@@ -142,7 +142,16 @@ class NeuralAgent(Agent):
 
     @property
     def num_timesteps(self) -> int:
-        return self._before_loading + int(self._learner.state.carry.steps)
+        return self._before_loading + int(self._learner.state.carry.steps) - self._voids
+
+    @property
+    def _voids(self) -> int:
+        """Rows of the replay that are no steps."""
+        return self._learner.voids if isinstance(self._learner, SteppedLanes) else 0
+
+    @property
+    def _together(self) -> int:
+        return self.config.n_envs
 
     @property
     def at_boundary(self) -> bool:
@@ -205,7 +214,8 @@ class NeuralAgent(Agent):
         if deterministic:
             known = acting(self.config, state)
             return self._calls.decide(*known, rows, self._tie_key, masks)
-        known, steps = (state.carry.params, state.carry.scale), np.int32(self.num_timesteps)
+        # The clock of training, which begins anew when an agent is loaded.
+        known, steps = (state.carry.params, state.carry.scale), np.int32(state.carry.steps)
         return self._calls.behave(*known, rows, self._draw_key(), steps, masks)
 
     def _ties(self, row: Any) -> jax.Array:
@@ -238,7 +248,8 @@ class NeuralAgent(Agent):
 
     def _about(self) -> dict[str, Any]:
         masked = not isinstance(self._learner.state.carry.replay.masks, tuple)
-        return super()._about() | {"compiled": self.pure is not None, "masked": masked}
+        about = {"compiled": self.pure is not None, "masked": masked, "voids": self._voids}
+        return super()._about() | about
 
     def _learned(self) -> dict[str, Any]:
         learned = _learned(self._learner.state)
@@ -298,6 +309,7 @@ class NeuralAgent(Agent):
         agent._learner.state = to_device(state)
         if isinstance(agent._learner, SteppedLanes):
             agent._learner.restore(arrays, path)
+            agent._learner.voids = count({"voids": 0} | about, "voids", path)
         agent._before_loading = count(about, "earlier", path)
         return agent
 
