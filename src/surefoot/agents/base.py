@@ -48,6 +48,21 @@ class _Looks(NamedTuple):
     watch: Watch | None
 
 
+class BlindLossWarning(UserWarning):
+    """SSD would act on what the loss cannot learn."""
+
+
+def blindness(config: Any) -> str:
+    """Why SSD acts on nothing with this configuration; empty where it does not or can."""
+    policies = (config.behaviour, config.evaluation)
+    if not (config.blind and any(isinstance(policy, SSD) for policy in policies)):
+        return ""
+    return (
+        f"loss {config.loss!r} cannot learn how dispersed random returns are, which is what SSD "
+        f"acts on: the surer action will not be recognised. {config.seeing} can"
+    )
+
+
 class Agent(Deciding):
     """Learns return distributions in an environment and acts on them by any policy."""
 
@@ -69,7 +84,9 @@ class Agent(Deciding):
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
             raise InputError(f"seed = {seed!r}: it must be a whole number from 0 to 2^32 - 1")
         self.config: Any = dataclasses.replace(config or self.config_type(), **options)
-        self._warn_of_blindness()
+        blind = blindness(self.config)
+        if blind:
+            warnings.warn(blind, BlindLossWarning, stacklevel=3)
         self.seed = seed
         self.faults: list[str] = []  # what the run went on after
         self._eval_env = None if eval_env is None else opened_env(eval_env, "eval_env")
@@ -77,16 +94,6 @@ class Agent(Deciding):
         self._book: RunLog | None = None  # while learning
         self._logged: dict[str, End] | None = None  # where the logs ended at the checkpoint
         self._own_env, self._training_env = None, None
-
-    def _warn_of_blindness(self) -> None:
-        policies = (self.config.behaviour, self.config.evaluation)
-        if self.config.blind and any(isinstance(policy, SSD) for policy in policies):
-            warnings.warn(
-                f"loss {self.config.loss!r} cannot learn how dispersed random returns are, which "
-                "is what SSD acts on: the surer action will not be recognised. "
-                f"{self.config.seeing} can",
-                stacklevel=4,
-            )
 
     def _open(self, env: Any) -> TrainingEnv:
         """The environment as training steps it."""
@@ -188,9 +195,9 @@ class Agent(Deciding):
             step = self.num_timesteps
             bar.advance(step - before)
             seconds = pace.end(step - before)
-            if looks.book is not None:
-                looks.book.speed(step, step - before, seconds)
             going = self._note(episodes, looks, bar)
+            if looks.book is not None:  # after the episodes: a log's steps never go back
+                looks.book.speed(step, step - before, seconds)
             self._look(looks, before, step)
             session.between()
 

@@ -133,7 +133,17 @@ def _settings(path: Path) -> dict[str, Any]:
 
     table = read_toml(path)
     table = table.get("base", table)
-    options = dict(parse_setting(f"env.{text}") for text in table.pop("env_option", ()))
+    if not isinstance(table, dict):
+        raise InputError(f"{path}: base must be a table, [base]")
+    # As `train` reads them: settings that belong together may stand in a table of their own.
+    tables = [inner for inner in table.values() if isinstance(inner, dict)]
+    table = {name: value for name, value in table.items() if not isinstance(value, dict)}
+    for inner in tables:
+        table |= inner
+    own = table.pop("env_option", [])
+    if not isinstance(own, list) or not all(isinstance(text, str) for text in own):
+        raise InputError(f"{path}: env_option = {own!r}: it must be a list of name=value")
+    options = dict(parse_setting(f"env.{text}") for text in own)
     return {k: v for k, v in table.items() if k not in OF_TRAINING} | options
 
 
