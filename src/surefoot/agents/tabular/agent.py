@@ -222,11 +222,11 @@ class TabularAgent(Agent):
 
     def _masks(self, rows: np.ndarray, masks: Any = None) -> np.ndarray:
         """As the caller says, else as the process says, or as far as the environment has shown."""
-        own = self.mdp.mask if self.mdp is not None else self._shown_masks
+        own = known_masks(self)
         masks = super()._masks(rows, masks)
         if masks is None:
             masks = np.ones((len(rows), self._z.shape[1]), bool)
-            return masks if own is None else np.asarray(own)[rows]
+            return masks if own is None else own[rows]
         return masks
 
     @property
@@ -335,6 +335,12 @@ class TabularAgent(Agent):
     def _begin_again(self) -> bool:
         assert isinstance(self._learner, SteppedTable)
         return self._learner.begin_again()
+
+
+def known_masks(agent: TabularAgent) -> np.ndarray | None:
+    """The legal actions `[S, A]`, as the process says or as far as the environment has shown."""
+    own = agent._shown_masks if agent.mdp is None else agent.mdp.mask
+    return None if own is None else np.asarray(own, bool)
 
 
 @partial(jax.jit, static_argnums=0)
