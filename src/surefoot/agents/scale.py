@@ -30,11 +30,10 @@ def initial_scale(unit: float | None) -> Scale:
 def observe(scale: Scale, reward: jax.Array, real: jax.Array | None = None) -> Scale:
     """With one more reward, or with several, or with those of several that are `real`."""
     if real is not None:
-        several, squares = jnp.sum(real), jnp.sum(jnp.where(real, reward * reward, 0.0))
-        more = squares - several * scale.square
-        after = scale.number + several
-        square = scale.square + more / jnp.maximum(after, 1)
-        return scale._replace(number=after, square=square)
+        counted, squares = jnp.sum(real), jnp.sum(jnp.where(real, reward * reward, 0.0))
+        after = scale.number + counted
+        change = (squares - counted * scale.square) / jnp.maximum(after, 1)
+        return scale._replace(number=after, square=scale.square + change)
     several = jnp.size(reward)
     number = scale.number + several
     more = (

@@ -81,7 +81,8 @@ def open_typed(options: AgentOptions, words: list[str]) -> Any:
             f"{place}: its environment is {named[:80]!r}, and a file imports nothing: "
             "name it by --env"
         )
-    around = stored.get("wrapper") or []
+    around = stored.get("wrapper")
+    around = around if isinstance(around, list) else []
     if around and not wrappers:
         raise InputError(
             f"{place}: its environment is wrapped in {', '.join(map(str, around))[:200]}, and a "
@@ -92,7 +93,7 @@ def open_typed(options: AgentOptions, words: list[str]) -> Any:
     if wrappers and not isinstance(inner, str):
         raise InputError(f"{place}: does not say what --wrapper belongs around: name it by --env")
     if wrappers:
-        return _opened(place, partial(made_env, inner, wrappers, own))
+        return _opened(place, partial(made_env, str(inner), wrappers, own))
     if env is not None and own:
         return _opened(place, partial(made_env, env, (), own))
     return _opened(place, env)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +74,8 @@ def main(words: list[str]) -> int:
     own = {name: value for name, value in stored.items() if name not in ("base", "grid")}
     options = parse(SweepOptions, rest, "surefoot sweep", ABOUT, own)
     sweep = sweep_of(options, stored)
-    allow_modules(_values(sweep, "env"), _values(sweep, "wrapper"), words)
+    lists = [value for value in _values(sweep, "wrapper") if isinstance(value, list | tuple)]
+    allow_modules(_values(sweep, "env"), itertools.chain(*lists), words)
     if options.print_config:
         list(sweep.cells())  # a file that could not be run is not worth printing
         print(to_toml(options, sweep), end="")
@@ -82,9 +84,8 @@ def main(words: list[str]) -> int:
 
 
 def _values(sweep: Sweep, name: str) -> list[Any]:
-    """All that the sweep says of a setting; of one that is a list, what it holds."""
-    said = [sweep.base.get(name), *sweep.grid.get(name, ())]
-    return [one for value in said for one in (value if isinstance(value, list) else [value])]
+    """All that the sweep says of a setting."""
+    return [sweep.base.get(name), *sweep.grid.get(name, ())]
 
 
 def _run(options: SweepOptions, sweep: Sweep) -> int:

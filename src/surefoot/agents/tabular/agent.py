@@ -84,7 +84,8 @@ class TabularAgent(Agent):
         else:
             opened = self._open(env)
             inner = opened.env.unwrapped
-            if type(inner) in ARRAYS and not added_wrappers(opened.env):
+            plain = type(inner) in ARRAYS and not added_wrappers(opened.env)
+            if isinstance(inner, TabularEnv) and plain:
                 self.mdp, self._own_env = inner.mdp.to_jax(), opened.env
             else:  # what is around it, or made of it, has its own way to step
                 self._training_env = opened
