@@ -101,11 +101,6 @@ class Training:
         text = json.dumps(plain(self.as_dict()), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
-    @property
-    def together(self) -> int:
-        """Steps that are made at once: the last of them may go beyond `steps`."""
-        return getattr(self.config, "n_envs", 1)
-
     def evaluation_steps(self) -> list[int]:
         """Every `eval_every` steps, and the end."""
         every = self.eval_every or self.steps
@@ -159,7 +154,8 @@ def train(
             else:  # whatever was logged is of no checkpoint
                 book.begin(0, {}, agent.episode_columns)
             left = training.steps - agent.num_timesteps
-            if left <= -training.together:
+            together = getattr(training.config, "n_envs", 1)  # the last round may go beyond
+            if left <= -together:
                 raise InputError(
                     f"{out} has done {agent.num_timesteps} steps, its config.json asks for "
                     f"{training.steps}: overwrite it, or choose another directory"
