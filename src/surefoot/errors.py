@@ -37,7 +37,8 @@ class RunError(SurefootError):
 
 
 class Interrupted(SurefootError, KeyboardInterrupt):
-    """Ctrl-C or SIGTERM ended a run after it had saved; `path` is the checkpoint that was saved.
+    """Ctrl-C or SIGTERM ended a run after it had saved; `path` is the checkpoint that was saved, or
+    None where none are kept.
 
     Also a KeyboardInterrupt, since that is what it stands for wherever those are handled.
     """

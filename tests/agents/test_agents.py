@@ -195,3 +195,51 @@ def test_no_two_agents_are_evaluated_in_the_same_episodes():
     agent.learn(50, callback=lambda _, episode: learned.append(episode.total))
     assert not set(learned) & set(np.ravel(met))
     assert agent.evaluate(3, seed=7).tolist() == [7, 8, 9]  # the caller's own
+
+
+class Tripled(gym.RewardWrapper):
+    """Does not say what it was made with, so that no other one can be made of it."""
+
+    def reward(self, reward):
+        return 3 * reward
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_an_evaluation_environment_is_kept_and_taken_again(compiled, tmp_path):
+    agent = sf.NeuralAgent("CartPole-v1", compiled=compiled, eval_env=brief, **NETWORK)
+    assert agent.evaluate(2).tolist() == [3, 3]
+    agent.save(tmp_path / "agent.safetensors")
+    agent.learn(0, checkpoints=sf.Checkpoints(tmp_path))
+    for again in (
+        sf.load(tmp_path / "agent.safetensors", eval_env=brief),
+        sf.resume(tmp_path, eval_env=brief()),
+    ):
+        assert again.evaluate(2).tolist() == [3, 3]
+    table = sf.TabularAgent("surefoot/CliffWalk-v0", eval_env="surefoot/CliffWalk-v0", **TABLE)
+    table.save(tmp_path / "table.safetensors")
+    again = sf.load(tmp_path / "table.safetensors", eval_env="surefoot/RiskyCliff-v0")
+    assert again.evaluate(1).shape == (1,)
+
+
+def brief():
+    return gym.make("CartPole-v1", max_episode_steps=3)
+
+
+@pytest.mark.parametrize(
+    ("eval_env", "text"),
+    [
+        (3, "eval_env is a int: pass a Gymnasium environment"),
+        ("MountainCar-v0", "eval_env: its observation_space is Box"),
+        ("Acrobot-v1", "eval_env: its observation_space is Box"),
+        ("NoSuchEnv-v0", "NoSuchEnv"),
+    ],
+)
+def test_an_evaluation_environment_of_another_kind_is_refused(eval_env, text):
+    with pytest.raises(InputError, match=text):
+        sf.NeuralAgent("CartPole-v1", eval_env=eval_env, **NETWORK)
+
+
+def test_an_environment_of_which_there_is_one_only_asks_for_another():
+    agent = sf.NeuralAgent(Tripled(gym.make("CartPole-v1")), **NETWORK)
+    with pytest.raises(InputError, match=r"another CartPoleEnv cannot be made .* or eval_env"):
+        agent.evaluate(1)

@@ -5,10 +5,11 @@ import sys
 import time
 
 import pytest
+from tiny import NETWORK
 
 from surefoot.agents.neural import NeuralAgent
 from surefoot.cli import main
-from surefoot.runs.logs import TensorBoard
+from surefoot.runs.logs import RunLog, TensorBoard
 
 WORDS = [
     "train",
@@ -103,3 +104,22 @@ def test_the_extra_writes_events(tmp_path):
     board.close()
     (log,) = tmp_path.glob("events*")
     assert b"episode/return" in log.read_bytes()
+
+
+def test_weights_and_biases_gets_steps_in_their_order(tmp_path, monkeypatch):
+    """It drops what is of an earlier step than the last."""
+    monkeypatch.setattr("surefoot.runs.logs.SPEED_EVERY", 0.0)
+    steps = []
+
+    class Kept:
+        def scalar(self, name, value, step):
+            steps.append(step)
+
+        def close(self):
+            pass
+
+    agent = NeuralAgent("CartPole-v1", compiled=True, **NETWORK)
+    with RunLog(tmp_path, [Kept()]) as log:
+        agent.learn(300, log=log, eval_every=100, eval_episodes=2)
+    assert len(steps) > 20
+    assert steps == sorted(steps)

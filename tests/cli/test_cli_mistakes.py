@@ -64,6 +64,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("list.toml").write_text('hidden = [64, "x"]\n')
     Path("choice.toml").write_text('existing = "maybe"\n')
     Path("junk.safetensors").write_text("junk")
+    Path("three.toml").write_text("wrapper = 3\n")
+    Path("base.toml").write_text("base = 3\n")
+    Path("odd").mkdir()
+    Path("odd/config.json").write_text('{"env": 3, "env_options": [1], "wrapper": 5}')
     Path("folder").mkdir()
     Path("full").mkdir()
     Path("full/file").write_text("mine")
@@ -127,6 +131,11 @@ MISTAKES = [
     ("evaluate junk.safetensors", "not a surefoot agent"),
     ("evaluate folder", "folder: holds neither agent.safetensors nor checkpoints"),
     ("evaluate junk.safetensors --policy sdd", "Did you mean 'ssd'?"),
+    ("evaluate odd", "odd: holds neither agent.safetensors nor checkpoints"),
+    ("sweep --env CartPole-v1 --steps 9 --set wrapper=a:B", "must be a list of names, module:Name"),
+    ("sweep --base base.toml --env CartPole-v1 --steps 9", "base must be a table"),
+    (f"{CARTPOLE} --config three.toml", "three.toml: wrapper = 3: it must be a list of str"),
+    (f"{CARTPOLE} --compiled --wrapper gymnasium.wrappers:Autoreset", "wrapper Autoreset would"),
     ("evaluate junk.safetensors --seed -2", "seed = -2"),
     ("evaluate junk.safetensors --seed 99999999999999999999", "seed is about 2^67"),
     ("explain junk.safetensors --seed -1", "seed = -1: it must be a whole number, at least 0"),

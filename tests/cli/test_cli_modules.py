@@ -57,6 +57,52 @@ def test_a_configuration_file_imports_nothing(command, place, capsys):
     assert not (place / "imported").exists()
 
 
+WRAPPED = 'env = "CartPole-v1"\nsteps = 9\nwrapper = ["evilmod:Evil"]\n'
+
+
+@pytest.mark.parametrize(
+    ("words", "content"),
+    [
+        ("train --config x.toml", WRAPPED),
+        ("train --compiled False --config x.toml", 'env = "evilmod:Evil-v0"'),
+        ("sweep --base x.toml", WRAPPED),
+        ("sweep --config x.toml", f"[base]\n{WRAPPED}"),
+        ("sweep --config x.toml", f"[base]\n{WRAPPED}".replace("[base]", "[base]\nagent='neural'")),
+        (
+            "sweep --config x.toml",
+            "[base]\nenv = 'CartPole-v1'\nsteps = 9\n[grid]\nwrapper = [['evilmod:Evil']]",
+        ),
+    ],
+)
+def test_a_wrapper_that_a_file_names_is_not_imported(words, content, place, capsys):
+    (place / "x.toml").write_text(content)
+    assert main([*words.split(), "--out", "run"]) == 2
+    assert "is named by a file, and a file imports nothing" in capsys.readouterr().err
+    assert not (place / "imported").exists()
+    assert not (place / "run").exists()
+
+
+@pytest.mark.parametrize("command", ["train", "sweep", "explain"])
+def test_arguments_of_an_environment_are_none_of_ours(command, place, agent, capsys):
+    """`wrappers` names no wrapper: it is an argument that the environment does not know."""
+    run = place / "run"
+    run.mkdir()
+    (run / "agent.safetensors").write_bytes(agent.read_bytes())
+    env, wrappers = "surefoot/RiskyCliff-v0", ["evilmod:Evil"]
+    config = {"kind": "training", "env": env, "env_options": {"wrappers": wrappers}}
+    (run / "config.json").write_text(json.dumps(config))
+    (place / "train.toml").write_text(f'env_option = ["wrappers={wrappers}"]\n')
+    (place / "sweep.toml").write_text(f'[base]\nsteps = 9\n"env.wrappers" = {wrappers}\n')
+    words = {
+        "train": ["train", env, "--config", "train.toml", "--out", "new"],
+        "sweep": ["sweep", "--env", env, "--config", "sweep.toml", "--out", "new"],
+        "explain": ["explain", "run", "--env", env],
+    }
+    assert main(words[command]) == 2
+    assert "unknown argument 'wrappers'" in capsys.readouterr().err
+    assert not (place / "imported").exists()
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -12,9 +12,12 @@ from tiny import TABLE, TABLE_WORDS
 
 import surefoot as sf
 from surefoot.cli import COMMANDS, main
+from surefoot.cli.evaluate import EvaluateOptions
+from surefoot.cli.modules import open_typed
 from surefoot.cli.options import read_count
 from surefoot.cli.train import agent_kind
 from surefoot.errors import InputError
+from surefoot.report.film import drawing_env, played
 from surefoot.training.sweep.spec import make_training
 
 pytestmark = pytest.mark.wide
@@ -178,11 +181,78 @@ def test_what_train_says_to_do_next_can_be_typed(tmp_path, monkeypatch, capsys):
     assert main(shlex.split(reporting)[1:]) == 0
 
 
+COUNT = """
+import gymnasium as gym
+
+class Count(gym.Env):
+    observation_space, action_space = gym.spaces.Discrete(5), gym.spaces.Discrete(2)
+
+    def __init__(self, pay=1.0):
+        self.pay = pay
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return 0, {}
+
+    def step(self, action):
+        self.steps += 1
+        return min(self.steps, 4), self.pay, False, False, {}
+
+class Twice(gym.RewardWrapper):
+    def reward(self, reward):
+        return 2 * reward
+
+gym.register("Count-v0", entry_point=Count, max_episode_steps=100)
+"""
+
+
+@pytest.mark.parametrize(("horizon", "steps"), [("50", 6), ("5", 5)])
+def test_a_run_is_evaluated_and_watched_as_it_was_trained(
+    horizon, steps, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    Path("countmod.py").write_text(COUNT)
+    options = ["--env-option", "pay=3", "--env-option", "max_episode_steps=6"]
+    settings = ["--memory", "4", "--particles", "4", "--horizon", horizon, "--steps", "30"]
+    words = ["countmod:Count-v0", *options, *settings, "--eval-episodes", "2", "--out", "run"]
+    assert main(["train", *words]) == 0
+    assert f"return of the evaluation policy: {3 * steps}.0" in capsys.readouterr().out
+    evaluating = ["evaluate", "run", "--policy", "greedy", "--episodes", "2"]
+    assert main([*evaluating, "--env", "countmod:Count-v0"]) == 0
+    row = capsys.readouterr().out.splitlines()[-3].split()
+    assert (row[1], row[-1]) == (f"{3 * steps}.0", f"{steps}")
+    assert main([*evaluating, "--env", "countmod:Count-v0", "--wrapper", "countmod:Twice"]) == 0
+    assert f"{6 * steps}.0" in capsys.readouterr().out
+    agent = open_typed(EvaluateOptions(Path("run"), "countmod:Count-v0"), ["countmod:Count-v0"])
+    assert len(played(agent, drawing_env(agent), None, 1, 20, 0)) == steps
+
+
+def test_a_wrapper_around_nothing_is_refused(tmp_path, capsys):
+    sf.TabularAgent("surefoot/RiskyCliff-v0", **TABLE).save(tmp_path / "agent.safetensors")
+    place = str(tmp_path / "agent.safetensors")
+    assert main(["evaluate", place, "--wrapper", "countmod:Twice"]) == 2
+    assert "does not say what --wrapper belongs around" in capsys.readouterr().err
+
+
 def test_an_environment_may_follow_an_option_of_several_values():
     """`--hidden 64 64 --steps 10 CartPole-v1`: the second 64 is no environment."""
     for numbers in (["--hidden", "64", "64"], ["--value-range", "-1e2", "5"]):
         assert agent_kind([*numbers, "--steps", "1e5", "CartPole-v1"]) == "neural"
         assert agent_kind([*numbers, "--steps", "1e5", "FrozenLake-v1"]) == "tabular"
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--hidden 8 8", "--value-range -1 1", "--compiled False", "--no-compiled", "--double_q",
+     "--env_option is_slippery=false", "--seed=3 --tensorboard", "--no-normalise --watch -1"],
+)  # fmt: skip
+def test_the_environment_may_stand_after_any_option(words, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["train", *words.split(), "FrozenLake-v1", "--agent", "neural", "--print-config"])
+    assert end.value.code == 0
+    assert 'env = "FrozenLake-v1"' in capsys.readouterr().out
 
 
 def test_the_bar_of_a_resumed_run_starts_where_it_was(capsys):

@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
-import gymnasium as gym
 import jax
 
 from surefoot.agents.decisions import Deciding
@@ -49,6 +48,21 @@ class _Looks(NamedTuple):
     watch: Watch | None
 
 
+class BlindLossWarning(UserWarning):
+    """SSD would act on what the loss cannot learn."""
+
+
+def blindness(config: Any) -> str:
+    """Why SSD acts on nothing with this configuration; empty where it does not or can."""
+    policies = (config.behaviour, config.evaluation)
+    if not (config.blind and any(isinstance(policy, SSD) for policy in policies)):
+        return ""
+    return (
+        f"loss {config.loss!r} cannot learn how dispersed random returns are, which is what SSD "
+        f"acts on: the surer action will not be recognised. {config.seeing} can"
+    )
+
+
 class Agent(Deciding):
     """Learns return distributions in an environment and acts on them by any policy."""
 
@@ -60,7 +74,7 @@ class Agent(Deciding):
         config: Any = None,
         *,
         seed: int = 0,
-        eval_env: gym.Env[Any, Any] | None = None,
+        eval_env: Any = None,
         **options: Any,
     ) -> None:
         known = [field.name for field in dataclasses.fields(self.config_type)]
@@ -70,24 +84,16 @@ class Agent(Deciding):
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
             raise InputError(f"seed = {seed!r}: it must be a whole number from 0 to 2^32 - 1")
         self.config: Any = dataclasses.replace(config or self.config_type(), **options)
-        self._warn_of_blindness()
+        blind = blindness(self.config)
+        if blind:
+            warnings.warn(blind, BlindLossWarning, stacklevel=3)
         self.seed = seed
         self.faults: list[str] = []  # what the run went on after
-        self._eval_env = eval_env
+        self._eval_env = None if eval_env is None else opened_env(eval_env, "eval_env")
         self._tie_key, self._drawn = jax.random.key(seed), 0
         self._book: RunLog | None = None  # while learning
         self._logged: dict[str, End] | None = None  # where the logs ended at the checkpoint
         self._own_env, self._training_env = None, None
-
-    def _warn_of_blindness(self) -> None:
-        policies = (self.config.behaviour, self.config.evaluation)
-        if self.config.blind and any(isinstance(policy, SSD) for policy in policies):
-            warnings.warn(
-                f"loss {self.config.loss!r} cannot learn how dispersed random returns are, which "
-                "is what SSD acts on: the surer action will not be recognised. "
-                f"{self.config.seeing} can",
-                stacklevel=4,
-            )
 
     def _open(self, env: Any) -> TrainingEnv:
         """The environment as training steps it."""
@@ -122,6 +128,8 @@ class Agent(Deciding):
     ) -> Self:
         """Train for `total_timesteps` more environment steps; two calls equal one long one.
 
+        Several environments (`n_envs`) are stepped together: the last round is made whole.
+
         `callback(agent, episode)` is called once for each finished episode (compiled runs: after
         each stretch of steps); returning False stops. `log` is a directory for CSV files (or a
         `RunLog` with more hooks): episodes, evaluations every `eval_every` steps, and the return
@@ -130,6 +138,7 @@ class Agent(Deciding):
         no number.
         """
         at_least(0, total_timesteps=total_timesteps)
+        total_timesteps += -total_timesteps % self._together
         if eval_every is not None:
             at_least(1, eval_every=eval_every)
             check_episodes(1, eval_episodes=eval_episodes)
@@ -186,11 +195,16 @@ class Agent(Deciding):
             step = self.num_timesteps
             bar.advance(step - before)
             seconds = pace.end(step - before)
-            if looks.book is not None:
-                looks.book.speed(step, step - before, seconds)
             going = self._note(episodes, looks, bar)
+            if looks.book is not None:  # after the episodes: a log's steps never go back
+                looks.book.speed(step, step - before, seconds)
             self._look(looks, before, step)
             session.between()
+
+    @property
+    def _together(self) -> int:
+        """Steps that are made at once."""
+        return 1
 
     def _note(self, episodes: Sequence[Finished], looks: _Looks, bar: Bar) -> bool:
         """Log finished episodes and tell the callback; False if it asks to stop."""

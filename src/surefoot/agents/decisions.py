@@ -135,11 +135,17 @@ class Deciding(Saved):
 
     def first_observation(self, seed: int) -> Any:
         """What an episode begins with, after a reset with this seed."""
-        at_least(0, seed=seed)
-        known = self.env is None or self.env.spec is not None or self._eval_env is not None
-        env = self._evaluation_env() if known or self.env_maker is not None else self.env
-        assert env is not None
-        return env.reset(seed=seed)[0]
+        return beginning(self, seed)[0]
+
+    def _check_eval_env(self) -> None:
+        """Numbers of a box may have other bounds there; all else must be the same."""
+        if self._eval_env is None:
+            return
+        for name in ("observation_space", "action_space"):
+            own, other = getattr(self, name), getattr(self._eval_env, name)
+            boxes = isinstance(own, gym.spaces.Box) and isinstance(other, gym.spaces.Box)
+            if own != other and not (boxes and own.shape == other.shape):
+                raise InputError(f"eval_env: its {name} is {other}, the agent's is {own}")
 
     def _evaluation_env(self) -> gym.Env[Any, Any]:
         if self._eval_env is None:
@@ -183,3 +189,14 @@ class Deciding(Saved):
 
     def _draw_key(self) -> jax.Array:
         return jax.random.fold_in(self._tie_key, self._drawn)
+
+
+def beginning(agent: Deciding, seed: int) -> tuple[Any, np.ndarray | None]:
+    """What an episode begins with, after a reset with this seed, and the legal actions there if the
+    environment names them."""
+    at_least(0, seed=seed)
+    known = agent.env is None or agent.env.spec is not None or agent._eval_env is not None
+    env = agent._evaluation_env() if known or agent.env_maker is not None else agent.env
+    assert env is not None
+    obs, info = env.reset(seed=seed)
+    return obs, Masks(env).read(info)

@@ -65,6 +65,19 @@ def known_action_names(env_name: str, space: Any) -> tuple[str, ...]:
     return names if len(names) == size else tuple(str(start + a) for a in range(size))
 
 
+def observation_text(obs: Any, most: int = 8) -> str:
+    """An observation of any kind in a few words: its first numbers, by name where they have one."""
+    if isinstance(obs, dict):
+        return "; ".join(f"{name} {observation_text(part, most)}" for name, part in obs.items())
+    if isinstance(obs, tuple) and any(np.ndim(part) for part in obs):
+        return "; ".join(observation_text(part, most) for part in obs)
+    try:
+        values = [f"{value:.4g}" for value in np.asarray(obs, dtype=float).ravel()[:most]]
+    except (TypeError, ValueError):  # a text, or a tuple with a dict in it
+        return " ".join(str(obs).split())[:80]
+    return ", ".join(values) + (" ..." if np.size(obs) > most else "")
+
+
 def mean_alone(decided: Any) -> np.ndarray:
     """Whether the mean alone explains a `Decision`, a batch of them, or an `Explanation`.
 

@@ -115,7 +115,8 @@ class Saved(ABC):
     def load(cls, path: str | Path, env: Any = None, **options: Any) -> Self:
         """The agent as it was saved. Learning goes on from what it knows, in a new episode.
 
-        `env` is needed where it had no registered name; `options` replace settings.
+        `env` is needed where it had no registered name; `options` replace settings, and may name
+        an `eval_env`.
         """
         return cls.from_file(AgentFile(path, *read_agent(path, cls.kind)), env, options)
 
@@ -228,14 +229,16 @@ class Saved(ABC):
         """Start the pending episode; whether it shows what it showed before."""
 
 
-def opened_env(env: Any) -> gym.Env[Any, Any]:
+def opened_env(env: Any, name: str = "env") -> gym.Env[Any, Any]:
     """An environment, the one of that id, or what a function makes."""
     if isinstance(env, str):
         return made_env(env)
     if not isinstance(env, gym.Env) and callable(env):
         env = env()
     if not isinstance(env, gym.Env):
-        raise InputError(f"env is a {type(env).__name__}: pass a Gymnasium environment or its id")
+        raise InputError(
+            f"{name} is a {type(env).__name__}: pass a Gymnasium environment or its id"
+        )
     return env
 
 

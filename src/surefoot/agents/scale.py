@@ -27,8 +27,13 @@ def initial_scale(unit: float | None) -> Scale:
     return Scale(jnp.zeros((), jnp.int32), zero, jnp.asarray(unit or 0.0, jnp.float32))
 
 
-def observe(scale: Scale, reward: jax.Array) -> Scale:
-    """With one more reward, or with several."""
+def observe(scale: Scale, reward: jax.Array, real: jax.Array | None = None) -> Scale:
+    """With one more reward, or with several, or with those of several that are `real`."""
+    if real is not None:
+        counted, squares = jnp.sum(real), jnp.sum(jnp.where(real, reward * reward, 0.0))
+        after = scale.number + counted
+        change = (squares - counted * scale.square) / jnp.maximum(after, 1)
+        return scale._replace(number=after, square=scale.square + change)
     several = jnp.size(reward)
     number = scale.number + several
     more = (

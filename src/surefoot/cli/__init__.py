@@ -6,6 +6,7 @@ import importlib
 import io
 import os
 import sys
+import warnings
 
 from surefoot import compile_cache
 from surefoot.errors import InputError, RunError, SurefootError, unknown, visible
@@ -96,9 +97,26 @@ def _shown(path: object) -> str:
     return str(path).replace(home, "~", 1) if len(home) > 1 else str(path)
 
 
+def plain_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """A warning of ours in one line, without the place in the source that Python adds."""
+    if issubclass(category, UserWarning) and filename.startswith(os.path.dirname(__path__[0])):
+        return f"surefoot: {visible(message)}\n"
+    return _with_place(message, category, filename, lineno, line)
+
+
+_with_place = warnings.formatwarning
+
+
 def run() -> None:
     """The installed script. Python itself must not look for modules in the working directory, in
     worker processes neither."""
+    warnings.formatwarning = plain_warning
     os.environ.setdefault("PYTHONSAFEPATH", "1")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -54,9 +54,8 @@ def main(words: list[str]) -> int:
         can_draw()
     agent = open_typed(options, words)
     evaluated = evaluate(
-        agent, options.policy, env=None if options.wrapper else options.env,
-        episodes=options.episodes, seed=options.seed, show=True,
-    )  # fmt: skip
+        agent, options.policy, episodes=options.episodes, seed=options.seed, show=True
+    )  # in the environment it was opened in, with its arguments and wrappers
     show(evaluated, options)
     returns = {one.policy: one.returns for one in evaluated}
     source = f"{options.episodes} episodes with {portable_path(options.agent)}"

@@ -68,14 +68,18 @@ def default_place(source: Any, name: str = "explanation.png") -> Path:
 
 
 def _of_agent(options: ExplainOptions, words: list[str]) -> tuple[Any, str]:
+    from surefoot.agents.decisions import beginning
+    from surefoot.agents.explain import observation_text
+
     agent = open_typed(options, words)
     text = str(options.state) if options.state is not None else options.obs
-    obs = agent.first_observation(options.seed) if text is None else _read(text, agent)
-    explanation = agent.explain(obs, options.policy)
+    obs, mask = beginning(agent, options.seed) if text is None else (_read(text, agent), None)
+    explanation = agent.explain(obs, options.policy, action_masks=mask)
     spec = getattr(agent.env, "spec", None)
     where = f"{spec.id}, " if spec else ""
     first = f" (the first, seed {options.seed})" if text is None else ""
-    return explanation, f"{where}observation {_shown(obs)}{first}, decided by {explanation.policy}"
+    seen = f"{where}observation {observation_text(obs)}{first}"
+    return explanation, f"{seen}, decided by {explanation.policy}"
 
 
 def _of_returns(options: ExplainOptions) -> tuple[Any, str]:
@@ -104,13 +108,6 @@ def _of_returns(options: ExplainOptions) -> tuple[Any, str]:
     key = jax.random.key(options.seed)
     explanation = explain(z, policy, key, n=rows, names=tuple(columns))
     return explanation, f"{options.returns.name}, decided by {explanation.policy}{note}"
-
-
-def _shown(obs: Any) -> str:
-    import numpy as np
-
-    values = [f"{value:.4g}" for value in np.asarray(obs, dtype=float).ravel()[:8]]
-    return ", ".join(values) + (" ..." if np.size(obs) > 8 else "")
 
 
 def _read(text: str, agent: Any) -> Any:

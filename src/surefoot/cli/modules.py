@@ -1,4 +1,5 @@
-"""Environments of one's own: `module:Id` is imported if the user typed it, and never from a file.
+"""Environments and wrappers of one's own: `module:Id` is imported if the user typed it, and never
+from a file.
 
 The working directory is not on the path of any command: a folder that lies there, such as a
 `jax_plugins`, is no part of surefoot. For a module that was typed it is added, last of all, once
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,13 +36,21 @@ class AgentOptions:
     """Wrapper that the agent was trained in, module:Name; repeat it for more."""
 
 
-def allow_module(env_id: object, words: list[str]) -> None:
-    """Let `module:Id` be imported from the working directory, if the user typed it in `words`."""
-    if not isinstance(env_id, str) or ":" not in env_id:
+def allow_modules(envs: Iterable[object], wrappers: Iterable[object], words: list[str]) -> None:
+    """Let environments and wrappers be imported from the working directory where they are named
+    `module:Id`, if the user typed them in `words`."""
+    for env_id in envs:
+        _allow_module("environment", env_id, words)
+    for name in wrappers:
+        _allow_module("wrapper", name, words)
+
+
+def _allow_module(what: str, name: object, words: list[str]) -> None:
+    if not isinstance(name, str) or ":" not in name:
         return
-    if not any(env_id in re.split(r"[=,\"'\[\] ]", word) for word in words):
+    if not any(name in re.split(r"[=,\"'\[\] ]", word) for word in words):
         raise InputError(
-            f"environment {env_id!r} is named by a file, and a file imports nothing: type it on "
+            f"{what} {name[:80]!r} is named by a file, and a file imports nothing: type it on "
             "the command line too"
         )
     import jax
@@ -58,12 +68,10 @@ def open_typed(options: AgentOptions, words: list[str]) -> Any:
     with the wrappers that were typed around it."""
     place, env, wrappers = options.agent, options.env, options.wrapper
     assert place is not None
-    from surefoot.agents.loading import open_agent
     from surefoot.envs.making import made_env
     from surefoot.runs.directory import RunDir
 
-    for name in (env, *wrappers):
-        allow_module(name, words)
+    allow_modules([env], wrappers, words)
     stored: dict[str, Any] = {}
     if place.is_dir() and (place / "config.json").is_file():
         stored = RunDir.open(place).read_config()
@@ -73,7 +81,8 @@ def open_typed(options: AgentOptions, words: list[str]) -> Any:
             f"{place}: its environment is {named[:80]!r}, and a file imports nothing: "
             "name it by --env"
         )
-    around = stored.get("wrapper") or []
+    around = stored.get("wrapper")
+    around = around if isinstance(around, list) else []
     if around and not wrappers:
         raise InputError(
             f"{place}: its environment is wrapped in {', '.join(map(str, around))[:200]}, and a "
@@ -81,8 +90,20 @@ def open_typed(options: AgentOptions, words: list[str]) -> Any:
         )
     own = arguments if isinstance(arguments, dict) and env in (None, named) else {}
     inner = env or named
-    if wrappers and isinstance(inner, str):
-        return open_agent(place, partial(made_env, inner, wrappers, **own))
+    if wrappers and not isinstance(inner, str):
+        raise InputError(f"{place}: does not say what --wrapper belongs around: name it by --env")
+    if wrappers:
+        return _opened(place, partial(made_env, str(inner), wrappers, own))
     if env is not None and own:
-        return open_agent(place, made_env(env, **own))
-    return open_agent(place, env)
+        return _opened(place, partial(made_env, env, (), own))
+    return _opened(place, env)
+
+
+def _opened(place: Path, env: Any) -> Any:
+    """`open_agent`, where a mistake is told in the words of the command line."""
+    from surefoot.agents.loading import open_agent
+
+    try:
+        return open_agent(place, env)
+    except InputError as error:
+        raise InputError(str(error).replace("pass env=", "name it by --env")) from None

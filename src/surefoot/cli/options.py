@@ -224,7 +224,7 @@ def read_count(text: str) -> int:
 
 def _spell_flags(kind: Any, words: list[str]) -> list[str]:
     """`--paired` alone means `--paired True`, `--no-paired` means `--paired False`."""
-    flags = {option for option, hint in _hints(kind) if hint in (bool, bool | None)}
+    flags = {option for option, hint in option_hints(kind) if hint in (bool, bool | None)}
     out: list[str] = []
     for i, word in enumerate(words):
         option, bare = word.replace("_", "-"), "=" not in word
@@ -238,13 +238,13 @@ def _spell_flags(kind: Any, words: list[str]) -> list[str]:
     return out
 
 
-def _hints(kind: Any) -> Iterator[tuple[str, Any]]:
+def option_hints(kind: Any) -> Iterator[tuple[str, Any]]:
     """Every option as it is typed, and the type of its value."""
     hints = typing.get_type_hints(kind)
     for field in dataclasses.fields(kind):
         hint: Any = hints[field.name]
         if dataclasses.is_dataclass(hint):
-            yield from _hints(hint)
+            yield from option_hints(hint)
         else:
             yield f"--{field.name.replace('_', '-')}", hint
 
@@ -285,7 +285,7 @@ def _in_one_line(kind: Any, words: list[str], prog: str) -> Iterator[None]:
             yield
     except SystemExit as end:
         if end.code == InputError.exit_code:
-            raise _mistake(said.getvalue(), dict(_hints(kind)), words, prog) from None
+            raise _mistake(said.getvalue(), dict(option_hints(kind)), words, prog) from None
         raise
     print(said.getvalue(), end="", file=sys.stderr)  # warnings
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tyro
 
 from surefoot.cli.compare import in_terminal
-from surefoot.cli.modules import allow_module
+from surefoot.cli.modules import allow_modules
 from surefoot.cli.options import parse, read_toml, take_config
 from surefoot.errors import InputError, RunError, unknown, visible
 from surefoot.runs.files import toml_text
@@ -73,13 +74,18 @@ def main(words: list[str]) -> int:
     own = {name: value for name, value in stored.items() if name not in ("base", "grid")}
     options = parse(SweepOptions, rest, "surefoot sweep", ABOUT, own)
     sweep = sweep_of(options, stored)
-    for env in (sweep.base.get("env"), *sweep.grid.get("env", ())):
-        allow_module(env, words)
+    lists = [value for value in _values(sweep, "wrapper") if isinstance(value, list | tuple)]
+    allow_modules(_values(sweep, "env"), itertools.chain(*lists), words)
     if options.print_config:
         list(sweep.cells())  # a file that could not be run is not worth printing
         print(to_toml(options, sweep), end="")
         return 0
     return _run(options, sweep)
+
+
+def _values(sweep: Sweep, name: str) -> list[Any]:
+    """All that the sweep says of a setting."""
+    return [sweep.base.get(name), *sweep.grid.get(name, ())]
 
 
 def _run(options: SweepOptions, sweep: Sweep) -> int:
@@ -128,7 +134,17 @@ def _settings(path: Path) -> dict[str, Any]:
 
     table = read_toml(path)
     table = table.get("base", table)
-    options = dict(parse_setting(f"env.{text}") for text in table.pop("env_option", ()))
+    if not isinstance(table, dict):
+        raise InputError(f"{path}: base must be a table, [base]")
+    # As `train` reads them: settings that belong together may stand in a table of their own.
+    tables = [inner for inner in table.values() if isinstance(inner, dict)]
+    table = {name: value for name, value in table.items() if not isinstance(value, dict)}
+    for inner in tables:
+        table |= inner
+    own = table.pop("env_option", [])
+    if not isinstance(own, list) or not all(isinstance(text, str) for text in own):
+        raise InputError(f"{path}: env_option = {own!r}: it must be a list of name=value")
+    options = dict(parse_setting(f"env.{text}") for text in own)
     return {k: v for k, v in table.items() if k not in OF_TRAINING} | options
 
 

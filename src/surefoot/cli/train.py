@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
-import math
+import itertools
 import shlex
 import textwrap
 import tomllib
@@ -17,8 +17,17 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import tyro
 
-from surefoot.cli.modules import allow_module
-from surefoot.cli.options import EXISTING, flat, parse, read_toml, subject, take_config
+from surefoot.cli.modules import allow_modules
+from surefoot.cli.named_words import positional, values_of
+from surefoot.cli.options import (
+    EXISTING,
+    flat,
+    option_hints,
+    parse,
+    read_toml,
+    subject,
+    take_config,
+)
 from surefoot.errors import InputError, require, unknown, visible
 
 TEXT = (
@@ -26,7 +35,6 @@ TEXT = (
     "takes it up again; the same command with more --steps goes on from the end."
 )
 KINDS = ("auto", "neural", "tabular")
-FLAGS = ("--compiled", "--double-q", "--normalise", "--tensorboard", "--print-config")
 RUNS = Path("runs")
 PLACE = (tyro.conf.Positional, subject("ENV_ID"))
 
@@ -77,10 +85,11 @@ def main(words: list[str]) -> int:
 
     kind = agent_kind(words)
     config_class = TabularConfig if kind == "tabular" else NeuralConfig
-    made = parse(options_of(kind, config_class), words, "surefoot train", TEXT)
+    made = parse(options_of(kind, config_class), _env_first(words), "surefoot train", TEXT)
     options = SimpleNamespace(**flat(made))
     if options.env is None:
         raise InputError("train: name an environment, such as CartPole-v1 (surefoot train --help)")
+    allow_modules([options.env], options.wrapper, words)
     _check_hooks(options)
     from surefoot.training.train import Training, train
 
@@ -178,49 +187,43 @@ def agent_kind(words: list[str]) -> str:
     """neural or tabular: as `--agent` says, or as the environment's observations ask for."""
     rest, source = take_config(words)
     stored = {} if source is None else read_toml(source)
-    said = (_after(rest, "--agent") or [stored.get("agent", "auto")])[-1]
+    said = (values_of(rest, "--agent") or [stored.get("agent", "auto")])[-1]
     if said not in KINDS:
         raise unknown("agent", said, KINDS)
-    env_id = _positional(rest) or stored.get("env")
-    wrappers = [*stored.get("wrapper", ()), *_after(rest, "--wrapper")]
-    for name in (env_id, *wrappers):
-        allow_module(name, words)
+    at = _env_at(rest)
+    env_id = stored.get("env") if at is None else rest[at]
+    wrappers = [*_texts(stored, "wrapper"), *values_of(rest, "--wrapper")]
+    allow_modules([env_id], wrappers, words)
     if said != "auto" or not isinstance(env_id, str):
         return "neural" if said == "auto" else said
     from surefoot.envs.making import suited_agent
 
-    own = [*stored.get("env_option", ()), *_after(rest, "--env-option")]
-    return suited_agent(env_id, wrappers=wrappers, **dict(map(_env_option, own)))
+    own = [*_texts(stored, "env_option"), *values_of(rest, "--env-option")]
+    return suited_agent(env_id, wrappers, dict(map(_env_option, own)))
 
 
-def _positional(words: list[str]) -> str | None:
-    """The first word that is neither an option nor an option's value, nor one of several values,
-    as in `--hidden 64 64`: those are numbers, which no environment is."""
-    before = ""
-    for word in words:
-        valued = before.startswith("--") and "=" not in before and before not in FLAGS
-        if not word.startswith("-") and not valued and not _is_number(word):
-            return word
-        before = word
-    return None
+def _env_at(words: list[str]) -> int | None:
+    """Where the environment stands among the words, whichever agent is to learn in it."""
+    from surefoot.agents.neural.config import NeuralConfig
+    from surefoot.agents.tabular.config import TabularConfig
+
+    kinds = {"tabular": TabularConfig, "neural": NeuralConfig}
+    hints = [option_hints(options_of(kind, config)) for kind, config in kinds.items()]
+    return positional(words, dict(itertools.chain(*hints)))
 
 
-def _is_number(word: str) -> bool:
-    try:
-        return math.isfinite(float(word))
-    except ValueError:
-        return False
+def _env_first(words: list[str]) -> list[str]:
+    """The environment before all options, so that none with several values takes it for one."""
+    rest, source = take_config(words)
+    at = _env_at(rest)
+    first = [] if at is None else [rest.pop(at)]
+    return [*first, *rest, *([] if source is None else ["--config", str(source)])]
 
 
-def _after(words: list[str], option: str) -> list[str]:
-    """What follows an option, each time it is there."""
-    values = []
-    for i, word in enumerate(words):
-        if word == option and i + 1 < len(words):
-            values.append(words[i + 1])
-        elif word.startswith(f"{option}="):
-            values.append(word.partition("=")[2])
-    return values
+def _texts(stored: dict[str, Any], name: str) -> list[str]:
+    """A list of a file; what is none is complained about where all options are read."""
+    value = stored.get(name)
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
 def options_of(kind: str, config: type[Any]) -> type[Any]:

@@ -9,6 +9,7 @@ resets by itself: the training loop does, and keeps the last observation of an e
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,8 +18,12 @@ import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
+from gymnasium.vector import VectorEnv
 
+from surefoot.envs.making import added_wrappers, env_name, time_limit
 from surefoot.errors import InputError, unknown
+
+NEVER = 2**31 - 1  # more steps than an episode can have
 
 
 class EnvState(NamedTuple):
@@ -154,10 +159,30 @@ def pure_env_named(env_id: str) -> PureEnv:
 
 
 def pure_env_of(env: gym.Env[Any, Any]) -> PureEnv:
-    """An environment as functions, its own or ours."""
-    own = getattr(env.unwrapped, "pure", None)
+    """An environment as functions, its own or ours. What is around it is not in the functions, nor
+    is an argument of Gymnasium's environment: refused, but for a time limit."""
+    if isinstance(env, VectorEnv):
+        raise InputError("compiled: a VectorEnv is stepped from outside; pass the id and n_envs")
+    own, limit = getattr(env.unwrapped, "pure", None), time_limit(env)
+    if own is None and (env.spec is None or env.spec.id not in ENVIRONMENTS):
+        raise unknown("compiled environment", env_name(env), ENVIRONMENTS)
+    around = added_wrappers(env)
+    if around:
+        raise InputError(
+            f"compiled: the wrapper {around[0]} would not be called; leave compiled out"
+        )
     if isinstance(own, PureEnv):
+        if limit is not None and limit < own.time_limit:
+            raise InputError(
+                f"max_episode_steps = {limit}: a compiled {own.env_id} ends its episodes itself, "
+                f"after {own.time_limit} steps; leave compiled out"
+            )
         return own
-    if env.spec is None:
-        raise InputError(f"compiled: only {', '.join(ENVIRONMENTS)} exist as compiled functions")
-    return pure_env_named(env.spec.id)
+    assert env.spec is not None
+    for name, value in env.spec.kwargs.items():
+        if name != "render_mode":
+            raise InputError(
+                f"compiled: {env.spec.id} knows no {name} = {value!r}; leave compiled out"
+            )
+    pure = pure_env_named(env.spec.id)
+    return dataclasses.replace(pure, time_limit=NEVER if limit is None else limit)

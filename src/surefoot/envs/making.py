@@ -6,24 +6,34 @@ import copy
 import importlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import VectorEnv
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from surefoot.errors import InputError, SurefootError
 
 OF_VECTORS = ("num_envs", "vectorization_mode", "vector_kwargs", "max_episode_steps")
+OF_MAKE = (TimeLimit, OrderEnforcing, PassiveEnvChecker)
 EXTRA = re.compile(r"classic[-_]control|box2d", re.IGNORECASE)  # what surefoot[envs] brings
 
 
-def made_env(env_id: str, wrappers: Sequence[str] = (), **options: Any) -> gym.Env[Any, Any]:
+def made_env(
+    env_id: str,
+    wrappers: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+    *,
+    render_mode: str | None = None,
+) -> gym.Env[Any, Any]:
     """`gymnasium.make`, where a failure is an error of one line; and `wrappers` around it, each
-    named `module:Name`, the first innermost."""
+    named `module:Name`, the first innermost. `options` may come from a file, so they are arguments
+    of the environment and of nothing else."""
+    own = dict(options or {}) | ({} if render_mode is None else {"render_mode": render_mode})
     try:
-        env = gym.make(env_id, **options)
+        env = gym.make(env_id, **own)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # an environment of the user's own can raise anything
@@ -54,14 +64,19 @@ def _one_line(what: str, error: BaseException) -> InputError:
     return InputError(f"{what}: {text}")
 
 
-def separate_env(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+def separate_env(env: gym.Env[Any, Any], **mode: Any) -> gym.Env[Any, Any]:
     """Another environment of the same kind."""
-    spec = single_spec(env)
+    spec, name = single_spec(env), type(env.unwrapped).__name__
     if spec is None:
+        raise InputError(f"{name} is not registered: pass eval_env for evaluation")
+    try:
+        return gym.make(spec, **mode)
+    except Exception as error:  # such as a wrapper that does not say what it was made with
+        text = " ".join(str(error).split())
         raise InputError(
-            f"{type(env.unwrapped).__name__} is not registered: pass eval_env for evaluation"
-        )
-    return gym.make(spec)
+            f"another {name} cannot be made ({text}): pass a function that makes one as env, or "
+            "eval_env for evaluation"
+        ) from error
 
 
 def single_spec(env: Any) -> EnvSpec | None:
@@ -77,11 +92,13 @@ def single_spec(env: Any) -> EnvSpec | None:
     return spec
 
 
-def suited_agent(env_id: str, **options: Any) -> Literal["neural", "tabular"]:
+def suited_agent(
+    env_id: str, wrappers: Sequence[str] = (), options: Mapping[str, Any] | None = None
+) -> Literal["neural", "tabular"]:
     """Tabular where the observations can be numbered, else neural."""
     from surefoot.envs.discrete import space_size
 
-    env = made_env(env_id, **options)
+    env = made_env(env_id, wrappers, options)
     try:
         space_size(env.observation_space)
     except InputError:
@@ -89,6 +106,25 @@ def suited_agent(env_id: str, **options: Any) -> Literal["neural", "tabular"]:
     finally:
         env.close()
     return "tabular"
+
+
+def added_wrappers(env: gym.Env[Any, Any]) -> list[str]:
+    """What is around it besides what `gymnasium.make` puts there, the outermost first."""
+    around = [type(layer) for layer in _layers(env)]
+    return [kind.__name__ for kind in around if kind not in OF_MAKE]
+
+
+def time_limit(env: gym.Env[Any, Any]) -> int | None:
+    """The steps after which the wrappers around it end an episode, if they do."""
+    limits = [layer.spec for layer in _layers(env) if isinstance(layer, TimeLimit)]
+    steps = [spec.max_episode_steps for spec in limits if spec is not None]
+    return min((limit for limit in steps if limit is not None), default=None)
+
+
+def _layers(env: Any) -> Iterator[gym.Wrapper[Any, Any, Any, Any]]:
+    while isinstance(env, gym.Wrapper):
+        yield env
+        env = env.env
 
 
 def env_name(env: gym.Env[Any, Any]) -> str:

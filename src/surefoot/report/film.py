@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from surefoot.envs.making import made_env, single_spec
+from surefoot.envs.making import made_env, separate_env, single_spec
 from surefoot.envs.masks import Masks
 from surefoot.errors import InputError, at_least
 from surefoot.plots.film import Scene, draw_film
@@ -33,11 +33,11 @@ def film(
     at_least(0, seed=seed)
     env = drawing_env(agent)
     try:
-        scenes = _scenes(agent, env, policy, episodes, frames, seed)
+        shown = played(agent, env, policy, episodes, frames, seed)
     finally:
         env.close()
     pause = round(1000 / float(env.metadata.get("render_fps") or 5))
-    return draw_film(scenes, f"{agent.env_name}, {scenes[0].explanation.policy}", max(pause, 120))
+    return draw_film(shown, f"{agent.env_name}, {shown[0].explanation.policy}", max(pause, 120))
 
 
 def drawing_env(agent: Any) -> gym.Env[Any, Any]:
@@ -48,17 +48,18 @@ def drawing_env(agent: Any) -> gym.Env[Any, Any]:
     spec = None if inner is None else single_spec(inner)
     if isinstance(make, partial) and make.func is made_env:
         return make(**mode)
-    if spec is not None:
-        return gym.make(spec, **mode)
+    if spec is not None and inner is not None:
+        return separate_env(inner, **mode)
     if make is not None:
         return make()
     raise InputError("watch: the agent's environment is not registered: name it by --env")
 
 
-def _scenes(
+def played(
     agent: Any, env: gym.Env[Any, Any], policy: str | None, episodes: int, frames: int, seed: int
 ) -> list[Scene]:
     scenes: list[Scene] = []
+    longest = getattr(agent.config, "horizon", None)  # as in training
     masks = Masks(env)
     for episode in range(episodes):
         if len(scenes) == frames:
@@ -71,6 +72,7 @@ def _scenes(
             scenes.append(Scene(_picture(env), said, head))
             obs, reward, terminated, truncated, info = env.step(agent.own_actions(said.action))
             total, step, over = total + float(reward), step + 1, terminated or truncated
+            over = over or step == longest
     return scenes
 
 

@@ -10,10 +10,14 @@ import jax
 import numpy as np
 
 from surefoot import plots
+from surefoot.agents.decisions import beginning
+from surefoot.agents.explain import observation_text
 from surefoot.agents.loading import open_agent
+from surefoot.agents.tabular.agent import known_masks
 from surefoot.core.evidence import Known
 from surefoot.core.stats import Interval
 from surefoot.envs.cliffs import CliffGrid, noisy_states
+from surefoot.envs.discrete import encode
 from surefoot.errors import InputError
 from surefoot.policies import policy_named
 from surefoot.report.explorer import (
@@ -238,11 +242,10 @@ def _table(agent: Any) -> Explorer:
     z = np.asarray(agent.table.z)
     if len(z) > MOST_STATES:
         raise InputError(f"{len(z)} states are too many for one page; see `surefoot explain`")
-    masks = getattr(agent.mdp, "mask", None)
+    masks = known_masks(agent)
     places, states, columns = _layout(agent, len(z))
-    start = agent.first_observation(agent.seed)
-    start = start if isinstance(start, int) and start in states else states[0]
-    masks = None if masks is None else np.asarray(masks)
+    start = int(encode(agent.observation_space, agent.first_observation(agent.seed)))
+    start = start if start in states else states[0]
     _, n = agent.estimates(np.arange(len(z)))
     learned = Learned(z, _ask(agent), states, masks, agent.seed, n)
     data = explore({"this agent": learned}, places, actions=_action_names(agent, z.shape[1]),
@@ -272,7 +275,9 @@ def _layout(agent: Any, size: int) -> tuple[list[Any], list[int], int]:
         places = [Place(f"row {s // columns}, column {s % columns}, state {s}", kind)
                   for s, kind in enumerate(cells)]  # fmt: skip
         return places, [s for s, k in enumerate(cells) if k not in ("goal", "cliff")], columns
-    return [Place(f"state {s}", text=str(s)) for s in range(size)], list(range(size)), 0
+    first = int(getattr(agent.observation_space, "start", 0))  # as the environment counts them
+    places = [Place(f"state {s}", text=str(s)) for s in range(first, first + size)]
+    return places, list(range(size)), 0
 
 
 def grid_of(mdp: Any) -> Any:
@@ -291,12 +296,12 @@ def grid_of(mdp: Any) -> Any:
 
 
 def _first_observation(agent: Any) -> Explorer:
-    obs = agent.first_observation(agent.seed)
+    obs, mask = beginning(agent, agent.seed)
     z = agent.estimates(obs)[0][None]
-    values = [f"{v:.4g}" for v in np.asarray(obs, dtype=float).ravel()[:8]]
-    shown = ", ".join(values) + (" ..." if np.size(obs) > 8 else "")
+    shown = observation_text(obs)
     place = Place(f"first observation, seed {agent.seed}: {shown}", text="first observation")
-    learned = {"this agent": Learned(z, _ask(agent), seed=agent.seed)}
+    masks = None if mask is None else mask[None]
+    learned = {"this agent": Learned(z, _ask(agent), masks=masks, seed=agent.seed)}
     data = explore(learned, [place], actions=_action_names(agent, z.shape[-2]))
     caption = "What the agent expects of each action at the beginning, and what it decides."
     return Explorer("The agent's first decision", data, caption)

@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -67,6 +67,9 @@ class Session:
         keeper, self._began = self.checkpoints, self.agent.num_timesteps
         if keeper is None:
             self._begin()
+            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                # Not in the middle of a compiled call, which would leave the agent in pieces.
+                self._stack.enter_context(stopping((signal.SIGINT,)))
         else:
             keeper.open(self.agent.num_timesteps)
             try:
@@ -137,7 +140,10 @@ class Session:
         stop.met = True
         step = self.agent.num_timesteps
         if keeper is None:
-            raise Interrupted(f"interrupted at step {step}; no checkpoints were being kept")
+            raise Interrupted(
+                f"interrupted at step {step}; no checkpoints were being kept: the agent is as it "
+                "was after that step, and learn goes on with it, but nothing of it is on disk"
+            )
         path = self._last()
         saved = (
             "saved" if keeper.last == step else f"within an episode; step {keeper.last} is saved:"
@@ -209,7 +215,9 @@ _STOP: Stop | None = None
 
 
 @contextmanager
-def stopping() -> Iterator[Stop]:
+def stopping(
+    signals: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM),
+) -> Iterator[Stop]:
     """Within the block, Ctrl-C and SIGTERM end `learn` at its next look at the clock.
 
     If checkpoints are being kept one is saved, then `Interrupted` says how to resume. A second
@@ -220,7 +228,7 @@ def stopping() -> Iterator[Stop]:
         yield _STOP or Stop()
         return
     _STOP = stop = Stop()
-    old = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    old = {number: signal.signal(number, stop) for number in signals}
     try:
         yield stop
     finally:
@@ -236,9 +244,9 @@ def resumable(place: object) -> Iterator[None]:
     """Ctrl-C within the block says how to go on: what is finished is on disk already."""
     try:
         yield
-    except Interrupted:
-        raise
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
+        if isinstance(error, Interrupted) and error.path is not None:
+            raise
         raise Interrupted(
             f"interrupted; what is finished is in {place}; go on with the same command", place
         ) from None

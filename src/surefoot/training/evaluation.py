@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import jax
 import numpy as np
+from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from surefoot.agents.adapters import Actor, act
@@ -19,7 +20,7 @@ from surefoot.core.particles import cvar
 from surefoot.core.stats import Interval, mean_interval
 from surefoot.envs import TabularEnv
 from surefoot.envs.discrete import decode
-from surefoot.envs.making import made_env
+from surefoot.envs.making import made_env, separate_env, single_spec
 from surefoot.envs.masks import Masks
 from surefoot.errors import InputError, RunError, at_least, check_episodes
 from surefoot.policies import SSD, DecidedBy, Decision, Greedy, policy_named
@@ -113,13 +114,14 @@ def evaluate(
     lanes = [make() for _ in range(min(LANES, episodes))]
     for actor in actors.values():
         _check_spaces(actor, lanes[0])
+    longest = getattr(getattr(agent, "config", None), "horizon", LONGEST)  # as in training
     out = []
     total, mode = episodes * len(policies), "auto" if show else "silent"
     try:
         with progress(total, "evaluate", "episodes", mode=mode) as bar:  # type: ignore[arg-type]
             for name, actor in actors.items():
                 bar.note(name)
-                out.append(_episodes(name, actor, lanes, episodes, seed, bar))
+                out.append(_episodes(name, actor, lanes, episodes, seed, bar, longest))
     finally:
         for lane in lanes:
             lane.close()
@@ -127,7 +129,13 @@ def evaluate(
 
 
 def _episodes(
-    name: str, actor: Actor, lanes: list[gym.Env[Any, Any]], episodes: int, seed: int, bar: Bar
+    name: str,
+    actor: Actor,
+    lanes: list[gym.Env[Any, Any]],
+    episodes: int,
+    seed: int,
+    bar: Bar,
+    longest: int,
 ) -> Evaluated:
     """Each lane takes the next episode as soon as its last one is over."""
     totals, lengths = np.zeros(episodes), np.zeros(episodes, np.int64)
@@ -154,7 +162,7 @@ def _episodes(
                     f"{name}, episode {episode}: the environment returned the reward {reward}"
                 )
             lengths[episode] += 1
-            over = terminated or truncated or lengths[episode] >= LONGEST
+            over = terminated or truncated or lengths[episode] >= longest
             if over:
                 bar.advance()
                 at[i] = begun if begun < episodes else None
@@ -192,9 +200,8 @@ def _maker(agent: Any, env: Any) -> Callable[[], gym.Env[Any, Any]]:
     if maker is not None:
         return maker
     inner = getattr(agent, "env", None)
-    if isinstance(inner, gym.Env) and inner.spec is not None:
-        spec = inner.spec
-        return lambda: gym.make(spec)
+    if isinstance(inner, gym.Env | VectorEnv) and single_spec(inner) is not None:
+        return lambda: separate_env(inner)  # type: ignore[arg-type]
     if getattr(agent, "mdp", None) is not None:
         mdp = jax.tree.map(np.asarray, agent.mdp)
         return lambda: gym.wrappers.TimeLimit(TabularEnv(mdp), agent.config.horizon)

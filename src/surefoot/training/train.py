@@ -21,6 +21,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -107,13 +108,13 @@ class Training:
         return [*range(every, self.steps, every), self.steps]
 
     def make_env(self) -> Any:
-        return made_env(self.env, self.wrapper, **self.env_options)
+        return made_env(self.env, self.wrapper, self.env_options)
 
     def env_argument(self) -> Any:
         """The environment's name, or how to make one with its options and wrappers."""
-        if self.wrapper:
-            return self.make_env
-        return self.make_env() if self.env_options else self.env
+        if self.wrapper or self.env_options:
+            return partial(made_env, self.env, self.wrapper, self.env_options)
+        return self.env
 
     def make_agent(self) -> NeuralAgent | TabularAgent:
         env = self.env_argument()
@@ -154,13 +155,14 @@ def train(
             else:  # whatever was logged is of no checkpoint
                 book.begin(0, {}, agent.episode_columns)
             left = training.steps - agent.num_timesteps
-            if left < 0:
+            together = getattr(training.config, "n_envs", 1)  # the last round may go beyond
+            if left <= -together:
                 raise InputError(
                     f"{out} has done {agent.num_timesteps} steps, its config.json asks for "
                     f"{training.steps}: overwrite it, or choose another directory"
                 )
             agent.learn(  # with nothing left too: the logs are cut back to the checkpoint
-                left,
+                max(0, left),
                 log=book,
                 eval_every=training.eval_every if training.eval_episodes > 0 else None,
                 eval_episodes=training.eval_episodes,

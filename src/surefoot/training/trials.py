@@ -52,11 +52,14 @@ def run_training(training: Training, steps_done: np.ndarray | None = None) -> Tr
 
     steps, returns = [], []
     for until in training.evaluation_steps():
-        agent.learn(until - agent.num_timesteps, callback=note)
-        steps.append(until)
+        left = until - agent.num_timesteps
+        if left <= 0:  # several environments have gone that far together
+            continue
+        agent.learn(left, callback=note)
+        steps.append(agent.num_timesteps)
         returns.append(agent.evaluate(training.eval_episodes))
         if steps_done is not None:
-            steps_done[0] = until
+            steps_done[0] = min(agent.num_timesteps, training.steps)
     return TrainingResult(training, np.array(steps), np.array(returns), np.array(episodes))
 
 

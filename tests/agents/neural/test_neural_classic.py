@@ -6,8 +6,10 @@ import gymnasium as gym
 import jax
 import numpy as np
 import pytest
+from tiny import NETWORK
 
-from surefoot.envs.classic import ENVIRONMENTS, EnvState, pure_env_named
+import surefoot as sf
+from surefoot.envs.classic import ENVIRONMENTS, EnvState, pure_env_named, pure_env_of
 from surefoot.errors import InputError
 
 
@@ -65,3 +67,36 @@ def test_starts_lie_in_gymnasiums_range(env_id):
 def test_unknown_environment_is_named():
     with pytest.raises(InputError, match="CartPole-v1"):
         pure_env_named("CartPole-v2")
+
+
+class Doubled(gym.RewardWrapper):
+    def reward(self, reward):
+        return 2 * reward
+
+
+def test_a_time_limit_is_the_compiled_environment_s_too():
+    limited = sf.NeuralAgent(
+        gym.make("MountainCar-v0", max_episode_steps=30), compiled=True, **NETWORK
+    )
+    assert limited.evaluate(2).tolist() == [-30, -30]
+    nested = gym.wrappers.TimeLimit(gym.make("MountainCar-v0"), 20)
+    assert pure_env_of(gym.wrappers.TimeLimit(nested, 60)).time_limit == 20
+    assert pure_env_of(gym.make("CartPole-v1")).time_limit == 500
+    assert pure_env_of(gym.make("CartPole-v1", max_episode_steps=-1)).time_limit == 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: Doubled(gym.make("CartPole-v1")), "the wrapper Doubled would not be called"),
+        (lambda: gym.make("MountainCar-v0", goal_velocity=0.1), "knows no goal_velocity = 0.1"),
+        (
+            lambda: gym.make("surefoot/NoisyCartPole-v0", max_episode_steps=9),
+            "max_episode_steps = 9: a compiled .* ends its episodes itself, after 500 steps",
+        ),
+        (lambda: gym.make_vec("CartPole-v1", 2), "a VectorEnv is stepped from outside"),
+    ],
+)
+def test_what_a_compiled_environment_would_leave_out_is_refused(make, text):
+    with pytest.raises(InputError, match=text):
+        sf.NeuralAgent(make(), compiled=True, **NETWORK)

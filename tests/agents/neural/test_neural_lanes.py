@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import gymnasium as gym
 import jax
 import jax.numpy as jnp
@@ -15,6 +17,9 @@ import surefoot as sf
 from surefoot.agents.neural.replay import TERMINATED, TRUNCATED, VOID, Replay, sample
 from surefoot.agents.scale import initial_scale, observe
 from surefoot.errors import InputError, RunError
+from surefoot.policies import DecidedBy
+from surefoot.training.train import train
+from surefoot.training.trials import run_training
 
 TWO = NETWORK | {"n_envs": 2}
 draw = jax.jit(sample, static_argnames=("n_step", "gamma", "lanes", "voids"))
@@ -81,10 +86,60 @@ def test_a_vector_environment_in_each_mode(mode):
         assert kept == [*LONG, *SHORT, *LONG, *SHORT, *LONG][: len(kept)]
         # A reset that takes a step of its own is marked, and is no transition.
         void = [i for i, row in enumerate(lane) if row[3] >= VOID]
-        assert void == ([3, 6, 10] if mode is AutoresetMode.NEXT_STEP else [])
+        assert void == ([3, 6, 10, 13] if mode is AutoresetMode.NEXT_STEP else [])
     assert [(e.total, e.length) for e in ended[:4]] == [(6.0, 3), (6.0, 3), (3.0, 2), (3.0, 2)]
+    # Nor is it a step of the run, and its reward is none.
+    assert [e.step for e in ended[:4]] == [5, 6, 9, 10]
+    assert agent.num_timesteps == 26
+    assert int(agent.state.carry.scale.number) == 26
     assert agent.observation_space == Counts.observation_space
     assert agent.evaluate(2).tolist() == [6.0, 3.0]
+
+
+@pytest.mark.filterwarnings("ignore:SyncVectorEnv does not start equal episodes")
+def test_a_run_in_a_vector_environment_goes_on_with_its_count(tmp_path):
+    def env():
+        return SyncVectorEnv([Counts, Counts], autoreset_mode=AutoresetMode.NEXT_STEP)
+
+    agent = sf.NeuralAgent(env(), **NETWORK)
+    agent.learn(20, log=tmp_path, checkpoints=sf.Checkpoints(tmp_path, every=10))
+    again = sf.NeuralAgent.resume(tmp_path, env())
+    assert again.num_timesteps == agent.num_timesteps == 20
+    assert int(again.state.carry.steps) > 20
+    assert again.learn(6, log=tmp_path).num_timesteps == 26
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_last_round_is_made_whole(compiled, tmp_path, capsys):
+    agent = sf.NeuralAgent("CartPole-v1", compiled=compiled, n_envs=8, **NETWORK)
+    agent.learn(20, progress=True)
+    assert agent.num_timesteps == 24
+    assert "24/24 steps done" in capsys.readouterr().err
+    if not compiled:
+        return
+    training = sf.Training("CartPole-v1", agent.config, steps=20, compiled=True, eval_every=3)
+    training = replace(training, eval_episodes=2)
+    assert run_training(training).steps.tolist() == [8, 16, 24]
+    train(training, tmp_path / "run")
+    (tmp_path / "run/complete.json").unlink()  # as a kill just before the end leaves it
+    assert train(training, tmp_path / "run").num_timesteps == 24
+    assert train(replace(training, steps=24), tmp_path / "run").num_timesteps == 24
+
+
+def test_exploring_has_the_clock_of_training_after_load_too(tmp_path):
+    settings = {"explore_start": 1.0, "explore": 0.0, "explore_steps": 40}
+    agent = sf.NeuralAgent("CartPole-v1", **NETWORK, **settings).learn(60)
+    obs = np.zeros((200, 4), np.float32)
+
+    def explored(agent):
+        said = agent.decide(obs, deterministic=False).decided_by
+        return np.mean(said == DecidedBy.EXPLORATION)
+
+    assert explored(agent) == 0
+    agent.save(tmp_path / "agent")
+    again = sf.load(tmp_path / "agent")
+    assert explored(again) == 1
+    assert explored(again.learn(30)) == pytest.approx(1 - 30 / 40, abs=0.12)
 
 
 def test_a_vector_environment_by_its_name(tmp_path):
@@ -92,7 +147,7 @@ def test_a_vector_environment_by_its_name(tmp_path):
     agent = sf.NeuralAgent(env, **NETWORK).learn(40)
     assert agent.evaluate(1).shape == (1,)  # in one of its kind
     agent.save(tmp_path / "agent")
-    assert sf.load(tmp_path / "agent").learn(10).num_timesteps == 50
+    assert sf.load(tmp_path / "agent").learn(10).num_timesteps - agent.num_timesteps in (10, 11)
     wrapped = gym.make_vec("CartPole-v1", 2, vectorization_mode="sync", wrappers=[gym.Wrapper])
     with pytest.raises(InputError, match="is not registered: pass eval_env for evaluation"):
         sf.NeuralAgent(wrapped, **NETWORK).evaluate(1)

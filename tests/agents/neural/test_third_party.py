@@ -68,7 +68,7 @@ def test_minigrid_by_a_wrapper(capsys):
 def made(name, wrapper):
     from surefoot.envs.making import made_env
 
-    return made_env(name, (wrapper,), max_steps=20)
+    return made_env(name, (wrapper,), {"max_steps": 20})
 
 
 @pytest.mark.parametrize(("game", "channels"), [("Breakout", 4), ("Asterix", 4)])

@@ -172,3 +172,20 @@ def test_callback_can_stop():
     assert agent.num_timesteps < 5_000
     assert [e.total for e in seen] == agent.episode_returns.tolist()
     assert [e.step for e in seen] == np.cumsum([e.length for e in seen]).tolist()
+
+
+class Doubled(gymnasium.RewardWrapper):
+    def reward(self, reward):
+        return 2 * reward
+
+
+def test_a_time_limit_and_a_wrapper_count_where_the_process_is_compiled():
+    short = gymnasium.make("surefoot/CliffWalk-v0", max_episode_steps=7)
+    agent = TabularAgent(short, **TABLE).learn(100)
+    assert agent.episodes[:, 1].max() == 7
+    plain = gymnasium.make("surefoot/CliffWalk-v0", max_episode_steps=7)
+    doubled = TabularAgent(Doubled(plain), **TABLE).learn(40)
+    assert doubled.mdp is None  # it is stepped
+    assert doubled.episode_returns.min() <= -14
+    assert (doubled.episode_returns % 2 == 0).all()
+    assert len(doubled.action_names) == 4

@@ -27,7 +27,7 @@ from surefoot.runs import session
 from surefoot.runs.checkpoints import Checkpoints
 from surefoot.runs.directory import RunDir
 from surefoot.runs.files import lock_directory
-from surefoot.runs.session import stopping
+from surefoot.runs.session import resumable, stopping
 from surefoot.runs.tables import read_csv
 from surefoot.training.sweep import Sweep, run_sweep
 
@@ -73,6 +73,22 @@ def test_the_hint_is_the_callers(tmp_path):
         survive_child.kinds()["tabular-stepped"]().learn(
             9_999, callback=ask(signal.SIGINT), checkpoints=keeper
         )
+
+
+@pytest.mark.parametrize("kind", ["neural-compiled", "neural-gymnasium", "tabular-compiled"])
+def test_ctrl_c_without_checkpoints_leaves_the_agent_whole(kind, tmp_path):
+    """A compiled call that is broken off would have deleted its arrays."""
+    agent = survive_child.kinds()[kind]()
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(Interrupted, match="no checkpoints were being kept") as caught:
+        agent.learn(99_999, callback=ask(signal.SIGINT))
+    assert caught.value.path is None
+    assert signal.getsignal(signal.SIGINT) is handler
+    before = agent.num_timesteps
+    assert agent.learn(30).num_timesteps == before + 30
+    said = r"what is finished is in here; .* same command"
+    with pytest.raises(Interrupted, match=said), resumable("here"):
+        agent.learn(99_999, callback=ask(signal.SIGINT))
 
 
 def test_stopping_without_checkpoints_and_too_late():

@@ -1,12 +1,15 @@
 """`surefoot sweep` on the command line."""
 
 import json
+import sys
 import tomllib
+import warnings
 
 import pytest
 from sweep_cases import CLIFF, results
 
 from surefoot.cli import main as surefoot
+from surefoot.cli import plain_warning
 from surefoot.cli.sweep import main
 from surefoot.errors import InputError
 from surefoot.training.sweep import make_training
@@ -50,6 +53,40 @@ def test_a_file_and_the_words_that_say_the_same(tmp_path, capsys):
     assert changed["grid"] == {"learning_rate": [0.3]}
     assert changed["base"]["gamma"] == 0.9
     assert (changed["seeds"], changed["workers"]) == ([7], 2)
+
+
+def test_a_base_may_have_tables_as_a_training_s_file_may(tmp_path, capsys):
+    path = tmp_path / "train.toml"
+    path.write_text(
+        "env = 'FrozenLake-v1'\n[learning]\ngamma = 0.9\n[policy]\nexplore = 0.2\n"
+        "[logging]\neval_every = 3\n"
+    )
+    words = ["--base", str(path), "--steps", "9", "--print-config"]
+    assert main(words) == 0
+    told = tomllib.loads(capsys.readouterr().out)["base"]
+    assert told == {"env": "FrozenLake-v1", "gamma": 0.9, "explore": 0.2, "steps": 9}
+    for content, line in (("base = 3", "base must be a table"), ("env_option = 3", "env_option")):
+        path.write_text(content)
+        with pytest.raises(InputError, match=line):
+            main(words)
+
+
+def test_a_blind_loss_is_said_once(tmp_path, monkeypatch, capsys):
+    """Plainly, as the installed command says it, and not by the workers."""
+    monkeypatch.setattr(warnings, "formatwarning", plain_warning)
+    words = ["--env", CLIFF["env"], "--steps", "20", "--set", "eval_episodes=2", "--seeds", "0:2"]
+    words += ["--grid", "loss=q-learning,sarsa", "--set", "evaluation=ssd:0.01"]
+    words += ["--set", "behaviour=greedy", "--set", "target=greedy", "--engine", "serial"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, kind, *place, **_: sys.stderr.write(
+            warnings.formatwarning(message, kind, *place[:2])
+        )
+        assert main([*words, "--out", str(tmp_path / "sweep")]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "cannot learn" in line]
+    assert [line[:30] for line in said] == [
+        "surefoot: loss 'q-learning' ca", "surefoot: loss 'sarsa' cannot ",
+    ]  # fmt: skip
 
 
 def test_a_training_file_is_a_base(tmp_path, capsys):

@@ -67,6 +67,7 @@ class _Recipe(NamedTuple):
     remake: Any  # makes another environment
     like: RunState  # shapes of the run
     network: Any  # the caller's own layers
+    eval_env: Any
 
 
 class NeuralAgent(Agent):
@@ -83,7 +84,7 @@ class NeuralAgent(Agent):
         *,
         seed: int = 0,
         compiled: bool = False,
-        eval_env: gym.Env[Any, Any] | None = None,
+        eval_env: str | gym.Env[Any, Any] | Callable[[], gym.Env[Any, Any]] | None = None,
         network: Any = None,
         **options: Any,
     ) -> None:
@@ -107,6 +108,8 @@ class NeuralAgent(Agent):
         self.pure: PureEnv | None = pure_env_of(self._training_env.env) if compiled else None
         self._calls = compiled_calls(self.config, self.spec)
         self._before_loading = 0
+        self._evaluates_inside = self.pure is not None and eval_env is None
+        self._check_eval_env()
         self._learner: SteppedNetwork | SteppedLanes | CompiledNetwork
         must_fit(size_of(state_shapes(self.config, self.spec, own)), "the network with its replay")
         batch = self.config.batch_size
@@ -139,7 +142,16 @@ class NeuralAgent(Agent):
 
     @property
     def num_timesteps(self) -> int:
-        return self._before_loading + int(self._learner.state.carry.steps)
+        return self._before_loading + int(self._learner.state.carry.steps) - self._voids
+
+    @property
+    def _voids(self) -> int:
+        """Rows of the replay that are no steps."""
+        return self._learner.voids if isinstance(self._learner, SteppedLanes) else 0
+
+    @property
+    def _together(self) -> int:
+        return self.config.n_envs
 
     @property
     def at_boundary(self) -> bool:
@@ -202,7 +214,8 @@ class NeuralAgent(Agent):
         if deterministic:
             known = acting(self.config, state)
             return self._calls.decide(*known, rows, self._tie_key, masks)
-        known, steps = (state.carry.params, state.carry.scale), np.int32(self.num_timesteps)
+        # The clock of training, which begins anew when an agent is loaded.
+        known, steps = (state.carry.params, state.carry.scale), np.int32(state.carry.steps)
         return self._calls.behave(*known, rows, self._draw_key(), steps, masks)
 
     def _ties(self, row: Any) -> jax.Array:
@@ -214,7 +227,7 @@ class NeuralAgent(Agent):
         return max((*self.config.hidden, self.config.particles * self.spec.num_actions))
 
     def evaluate(self, episodes: int = 10, *, seed: int | None = None) -> np.ndarray:
-        if self.pure is None:
+        if self.pure is None or not self._evaluates_inside:
             return super().evaluate(episodes, seed=seed)
         check_episodes(1, self._widest, episodes=episodes)  # all side by side
         seed = self.seed + 10_000 if seed is None else seed
@@ -235,7 +248,8 @@ class NeuralAgent(Agent):
 
     def _about(self) -> dict[str, Any]:
         masked = not isinstance(self._learner.state.carry.replay.masks, tuple)
-        return super()._about() | {"compiled": self.pure is not None, "masked": masked}
+        about = {"compiled": self.pure is not None, "masked": masked, "voids": self._voids}
+        return super()._about() | about
 
     def _learned(self) -> dict[str, Any]:
         learned = _learned(self._learner.state)
@@ -295,13 +309,14 @@ class NeuralAgent(Agent):
         agent._learner.state = to_device(state)
         if isinstance(agent._learner, SteppedLanes):
             agent._learner.restore(arrays, path)
+            agent._learner.voids = count({"voids": 0} | about, "voids", path)
         agent._before_loading = count(about, "earlier", path)
         return agent
 
     @classmethod
     def _checked(cls, file: AgentFile, env: Any, options: dict[str, Any]) -> _Recipe:
         """How to build the agent of a file, and the shapes of its run: nothing is allocated yet."""
-        network = options.pop("network", None)
+        network, eval_env = options.pop("network", None), options.pop("eval_env", None)
         body, own, options = given_network(network, options)
         config, seed = cls._settings(file, options)
         inside = file.about.get("compiled")
@@ -314,7 +329,7 @@ class NeuralAgent(Agent):
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"{file.path}: its settings make no sense ({error})") from None
         must_fit(size_of(like), f"{file.path}: the network with its replay")
-        return _Recipe(env, config, seed, inside, remake, like, network)
+        return _Recipe(env, config, seed, inside, remake, like, network, eval_env)
 
     @classmethod
     def _built(cls, recipe: _Recipe) -> Self:
@@ -325,6 +340,7 @@ class NeuralAgent(Agent):
             seed=recipe.seed,
             compiled=recipe.compiled,
             network=recipe.network,
+            eval_env=recipe.eval_env,
         )
         assert agent._training_env is not None
         agent._training_env.remake = recipe.remake

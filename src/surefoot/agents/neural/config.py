@@ -63,7 +63,8 @@ class NeuralConfig:
     """Updates each time."""
     n_envs: int = 1
     """Environments stepped side by side, one compiled call for all. Steps are counted in each of
-    them; what is due within one round of steps happens after it."""
+    them; what is due within one round of steps happens after it, and `learn` ends with a whole
+    round."""
     n_step: int = 1
     """Rewards summed before bootstrapping; shorter at the end of an episode."""
     target_period: int = 100

@@ -34,9 +34,10 @@ class SteppedLanes:
         self.config, self.spec, self.env, self.state = config, spec, env, state
         self.calls = compiled(config, spec)
         self.history: list[list[int]] = [[] for _ in range(config.n_envs)]
+        self.voids = 0  # rows of the replay in which a VectorEnv reset a lane: no steps
 
     def advance(self, steps: int) -> list[Finished]:
-        """At least that many steps, fewer if an episode ends; all lanes make the same number.
+        """At least that many steps, fewer if an episode ends or a VectorEnv resets a lane.
 
         A step that fails raises `Fault` and leaves the run as it was before that step.
         """
@@ -69,7 +70,8 @@ class SteppedLanes:
                 episode=episode,
             )
             if not finite:
-                raise Fault(loss_text(said[0]), lasting=True, step=done, ended=ended)
+                at = done - self.voids
+                raise Fault(loss_text(said[0]), lasting=True, step=at, ended=ended)
             if ended:
                 return ended
         return []
@@ -99,10 +101,12 @@ class SteppedLanes:
         steps = shown.cut != NO_STEP
         totals, lengths = totals + np.where(steps, shown.reward, 0.0), lengths + steps
         ended, n = [], len(totals)
+        at_each = done - n - self.voids + np.cumsum(steps)
+        self.voids += n - int(steps.sum())
         for lane in range(n):
             self.history[lane].append(int(self.state.action[lane]))
             if steps[lane] and (shown.terminated[lane] or shown.cut[lane]):
-                at, number = done - n + lane + 1, int(numbers.sum())
+                at, number = int(at_each[lane]), int(numbers.sum())
                 total, length = float(totals[lane]), int(lengths[lane])
                 ended.append(Finished(at, number, total, length, *said))
                 totals[lane], lengths[lane], numbers[lane] = 0.0, 0, numbers[lane] + 1
@@ -150,10 +154,12 @@ class SteppedLanes:
         totals, lengths, numbers = (np.array(part) for part in state.episode)
         if state.begun and done > 0:
             outcome = np.array(carry.replay.outcome)
+            steps = outcome[(done - n + np.arange(n)) % len(outcome), 2] < VOID
+            at_each = done - self.voids - steps.sum() + np.cumsum(steps)
             for lane in np.flatnonzero(lengths):
                 row = outcome[(done - n + lane) % len(outcome)]
                 row[2] = row[2] if row[2] >= VOID else TRUNCATED
-                at = done - n + int(lane) + 1
+                at = int(at_each[lane])
                 number, total = int(numbers.sum()) + len(ended), float(totals[lane])
                 ended.append(Finished(at, number, total, int(lengths[lane])))
             carry = carry._replace(replay=carry.replay._replace(outcome=jnp.array(outcome)))

@@ -103,14 +103,14 @@ def step(
     )
     n, rounds = config.n_envs, config.rounds
     steps = carry.steps + n
-    scale = observe(carry.scale, reward_t)
+    scale = observe(carry.scale, reward_t, truncated < 2 if spec.voids else None)  # no void reward
     scale = begun(scale) if learn else scale
     unit = shown(scale)
     each = config.batch_size + 2  # words per update: the rows, and a key for the target policy
     words = random_words(key, carry.steps, 4 * n + each * rounds if learn else 4 * n)
     shown_obs = obs_t[None] if n == 1 else obs_t
     learner = (known(config, spec, carry.params, shown_obs), carry.opt_state)
-    over = (terminated > 0) | (truncated > 0)
+    over = (terminated > 0) | (truncated == 1)
     turn = next_turn(config, carry.turn, over, steps)
 
     def improve(learner: tuple[Params, Any], own: jax.Array) -> tuple[tuple[Params, Any], Any]:

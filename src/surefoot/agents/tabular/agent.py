@@ -7,6 +7,7 @@ print(agent.explain(24))
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
@@ -30,13 +31,25 @@ from surefoot.agents.tabular.stored import (
     stored_mask,
     with_target_actions,
 )
-from surefoot.envs import ACTION_NAMES, TabularEnv, TabularMDP, decode, encode
+from surefoot.envs import (
+    ACTION_NAMES,
+    CliffWalkEnv,
+    RiskTaskEnv,
+    RiskyCliffEnv,
+    TabularEnv,
+    TabularMDP,
+    decode,
+    encode,
+)
 from surefoot.envs.discrete import space_size
 from surefoot.envs.faults import Fault
+from surefoot.envs.making import added_wrappers, time_limit
 from surefoot.errors import InputError, must_fit
 from surefoot.policies import Decision, Policy, decide_rows, policy_named
 from surefoot.runs.format import count, from_named, named
 from surefoot.runs.logs import Finished
+
+ARRAYS = (TabularEnv, CliffWalkEnv, RiskyCliffEnv, RiskTaskEnv)  # nothing but their arrays
 
 
 class TabularAgent(Agent):
@@ -57,7 +70,7 @@ class TabularAgent(Agent):
         config: TabularConfig | None = None,
         *,
         seed: int = 0,
-        eval_env: gym.Env[Any, Any] | None = None,
+        eval_env: str | gym.Env[Any, Any] | Callable[[], gym.Env[Any, Any]] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(env, config, seed=seed, eval_env=eval_env, **options)
@@ -71,17 +84,22 @@ class TabularAgent(Agent):
         else:
             opened = self._open(env)
             inner = opened.env.unwrapped
-            if isinstance(inner, TabularEnv):
+            plain = type(inner) in ARRAYS and not added_wrappers(opened.env)
+            if isinstance(inner, TabularEnv) and plain:
                 self.mdp, self._own_env = inner.mdp.to_jax(), opened.env
-            else:
+            else:  # what is around it, or made of it, has its own way to step
                 self._training_env = opened
+        self._check_eval_env()
         states = space_size(self.observation_space, "observation_space")
         actions = space_size(self.action_space, "action_space")
         each = self.config.particles + 4 * self.config.pooled + 6 * MOST * self.config.by_evidence
         must_fit(states * actions * each, f"a table of {states:,} states x {actions:,} actions")
         self._learner: CompiledTable | SteppedTable
         if self.mdp is not None:
-            self._learner = CompiledTable(self.config, self.mdp, key_run)
+            limit = None if self._own_env is None else time_limit(self._own_env)
+            horizon = min(self.config.horizon, limit or self.config.horizon)
+            within = dataclasses.replace(self.config, horizon=horizon)
+            self._learner = CompiledTable(within, self.mdp, key_run)
         else:
             assert self._training_env is not None
             self._learner = SteppedTable(self.config, self._training_env, key_table)
@@ -205,11 +223,11 @@ class TabularAgent(Agent):
 
     def _masks(self, rows: np.ndarray, masks: Any = None) -> np.ndarray:
         """As the caller says, else as the process says, or as far as the environment has shown."""
-        own = self.mdp.mask if self.mdp is not None else self._shown_masks
+        own = known_masks(self)
         masks = super()._masks(rows, masks)
         if masks is None:
             masks = np.ones((len(rows), self._z.shape[1]), bool)
-            return masks if own is None else np.asarray(own)[rows]
+            return masks if own is None else own[rows]
         return masks
 
     @property
@@ -304,12 +322,13 @@ class TabularAgent(Agent):
     @classmethod
     def _built(cls, file: AgentFile, env: Any, options: dict[str, Any], prefix: str) -> Self:
         """A new agent with the settings of a file, whose table has the size the file's has."""
+        eval_env = options.pop("eval_env", None)
         config, seed = cls._settings(file, options)
         check_table(file, config, prefix)  # before anything is allocated for it
         remake = None
         if not isinstance(env, TabularMDP):
             env, remake = cls._env_of(file, env)
-        agent = cls(env, config, seed=seed)
+        agent = cls(env, config, seed=seed, eval_env=eval_env)
         if agent._training_env is not None:
             agent._training_env.remake = remake
         return agent
@@ -317,6 +336,12 @@ class TabularAgent(Agent):
     def _begin_again(self) -> bool:
         assert isinstance(self._learner, SteppedTable)
         return self._learner.begin_again()
+
+
+def known_masks(agent: TabularAgent) -> np.ndarray | None:
+    """The legal actions `[S, A]`, as the process says or as far as the environment has shown."""
+    own = agent._shown_masks if agent.mdp is None else agent.mdp.mask
+    return None if own is None else np.asarray(own, bool)
 
 
 @partial(jax.jit, static_argnums=0)

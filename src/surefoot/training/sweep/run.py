@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surefoot.agents.base import BlindLossWarning, blindness
 from surefoot.comparison import Comparison, write_returns
 from surefoot.core.markup import html_table
 from surefoot.errors import Interrupted, RunError
@@ -97,6 +99,9 @@ def run_sweep(
     trainings = {t.key: t for _, members in cells for t in members}
     names = {t.key: f"{words(chosen)} seed={t.seed}" for chosen, ts in cells for t in ts}
     _check_environments(trainings.values())
+    for text in {blindness(training.config): None for training in trainings.values()}:
+        if text:  # once, and not in every worker
+            warnings.warn(text, BlindLossWarning, stacklevel=2)
     directory = RunDir.create(
         out, {"sweep": "see sweep.toml"}, kind="sweep", seeds=list(sweep.seeds), existing="resume"
     )
@@ -139,7 +144,9 @@ def run_job(job: tuple[Training, CounterPlace]) -> TrialOutcome:
     """The result, or why there is none: the failure of one training is not the sweep's."""
     training, place = job
     try:
-        return {"result": run_training(training, counter(place)).record()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BlindLossWarning)  # the sweep itself has said so
+            return {"result": run_training(training, counter(place)).record()}
     except Interrupted:  # asked to stop: no failure of the training
         raise
     except Exception as error:  # the environment is anybody's code
@@ -149,7 +156,8 @@ def run_job(job: tuple[Training, CounterPlace]) -> TrialOutcome:
 
 def _check_environments(trainings: Iterable[Training]) -> None:
     """An environment that cannot be made is a mistake, not the failure of a thousand trainings."""
-    for training in {repr((t.env, sorted(t.env_options.items()))): t for t in trainings}.values():
+    made = {repr((t.env, t.wrapper, sorted(t.env_options.items()))): t for t in trainings}
+    for training in made.values():
         training.make_env().close()
 
 

@@ -109,7 +109,7 @@ def make_training(settings: Mapping[str, Any], seed: int) -> Training:
 
 @lru_cache(maxsize=1024)
 def _suited(env_id: str, wrappers: tuple[str, ...], options: str) -> str:
-    return suited_agent(env_id, wrappers=wrappers, **json.loads(options))
+    return suited_agent(env_id, wrappers, json.loads(options))
 
 
 def _check_own(own: Mapping[str, Any], seed: Any) -> None:
