@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -64,6 +65,31 @@ def at_least(least: int, **values: Any) -> None:
             raise InputError(f"{name} = {value!r}: it must be a whole number, at least {least}")
         if value > MOST:  # not the number itself: it may have any number of digits
             raise InputError(f"{name} is about 2^{value.bit_length()}: it must be below 2^53")
+
+
+def real(value: Any) -> float:
+    """A real number as a float. NaN, which lies in no range, for everything else: text, None,
+    arrays of several numbers."""
+    if isinstance(value, str | bytes) or getattr(value, "ndim", 0):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: on one line, and not all of it where it is long."""
+    of_numpy = getattr(value, "ndim", None) == 0 and hasattr(value, "item")
+    text = " ".join(repr(value.item() if of_numpy else value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def between_0_and_1(**values: Any) -> None:
+    """Refuse what is not a number between the two, or is one of them; the keywords name them."""
+    for name, value in values.items():
+        if not 0 < real(value) < 1:
+            raise InputError(f"{name} = {shown(value)}: it must lie between 0 and 1")
 
 
 def must_fit(numbers: int, what: str) -> None:

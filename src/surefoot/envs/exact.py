@@ -19,7 +19,7 @@ import numpy as np
 
 from surefoot.envs.dynamic import check_gamma, policy_probabilities
 from surefoot.envs.finite import TabularMDP
-from surefoot.errors import InputError
+from surefoot.errors import InputError, real, shown
 
 
 class ReturnLaw(NamedTuple):
@@ -46,9 +46,9 @@ class ReturnLaw(NamedTuple):
 
     def cvar(self, level: float | Fraction) -> Fraction:
         """Mean of the worst share `level`, which lies in (0, 1]."""
-        share = Fraction(level)
+        share = level if isinstance(level, Fraction) else real(level)
         if not 0 < share <= 1:
-            raise InputError(f"level is {level}: it must lie in (0, 1]")
+            raise InputError(f"level = {shown(level)}: it must lie in (0, 1]")
         up, down = share.as_integer_ratio()
         left, added = up * self.total, 0
         for z, w in zip(self.values, self.weights, strict=True):

@@ -267,17 +267,13 @@ def precision(z: Any) -> contextlib.AbstractContextManager[None]:
 
 
 def as_particles(z: Any) -> jax.Array:
-    array.refuse_masked(z, "z")
-    try:
-        z = jnp.asarray(z)
-    except (TypeError, ValueError) as error:  # text, objects, dates, rows of unequal lengths
-        raise InputError(f"z: real numbers are needed: {error}") from None
+    z = array.as_jax(z, "z")
     if z.ndim not in (2, 3) or 0 in z.shape:
         raise InputError(
             f"z has shape {z.shape}: a policy takes [A, N], or an ensemble [E, A, N]; use jax.vmap "
             "for batches"
         )
-    return array.as_float(jnp, z)
+    return z
 
 
 def as_mask(mask: Any, z: Any) -> jax.Array | None:
