@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from surefoot.core.array import check_tolerance
 from surefoot.envs.finite import SUM_TOLERANCE, TabularMDP
-from surefoot.errors import InputError
+from surefoot.errors import InputError, at_least, real, shown
 
 
 class ValueIteration(NamedTuple):
@@ -80,10 +81,8 @@ def value_iteration(
     gamma = 1 the sweeps converge where every policy that never ends is worth minus infinity.
     """
     check_gamma(gamma)
-    if not tolerance >= 0 or max_iterations < 1:
-        raise InputError(
-            f"tolerance {tolerance} must not be negative, max_iterations {max_iterations} positive"
-        )
+    at_least(1, max_iterations=max_iterations)
+    check_tolerance(tolerance)
     model, infeasible = _model(mdp), ~mdp.feasible
     expected = _expected(model)
     v, residual, iterations = np.zeros(mdp.num_states), np.inf, 0
@@ -104,7 +103,12 @@ def optimal_actions(q: np.ndarray, tolerance: float = 1e-9) -> np.ndarray:
 
 def policy_probabilities(mdp: TabularMDP, policy: Any) -> np.ndarray:
     """[S, A] float64 from probabilities [S, A] or one action per state [S], checked."""
-    p: np.ndarray = np.asarray(policy)
+    try:
+        p: np.ndarray = np.asarray(policy)
+        if p.dtype.kind not in "biuf":
+            raise TypeError(f"it is an array of {p.dtype}")
+    except (TypeError, ValueError) as error:
+        raise InputError(f"policy must hold numbers: {error}") from None
     size, num_actions = mdp.num_states, mdp.num_actions
     if p.shape == (size,) and np.issubdtype(p.dtype, np.integer):
         if (bad := np.flatnonzero((p < 0) | (p >= num_actions))).size:
@@ -183,12 +187,16 @@ def surest(mdp: TabularMDP, gamma: float = 1.0, tolerance: float = 1e-9) -> Sure
     """The actions of the best mean whose return varies least, if they are taken from then on.
 
     Where one of the actions of the best mean dominates the others it is this one: of equal means
-    the dominant return has the least variance. `tolerance` is relative to the rewards.
+    the dominant return has the least variance. `tolerance` is relative to the rewards. Where a
+    circle is worth as much as going on, the policy goes on: its episodes end.
     """
+    check_tolerance(tolerance)
     size = float(np.abs(mdp.reward_mean).max() or 1.0)
     values = value_iteration(mdp, gamma, 1e-13 * size)
     best = optimal_actions(values.q, tolerance * size)
-    policy = best.argmax(axis=1)
+    policy = _ending(mdp, best)
+    # From a policy that ends, steps that lessen the variance lead to no other: round a circle of
+    # no variance it would have to be the same everywhere.
     while True:
         spread = np.where(best, evaluate_policy(mdp, policy, gamma).q_variance, np.inf)
         least = spread <= spread.min(axis=1, keepdims=True) + (tolerance * size) ** 2
@@ -196,6 +204,19 @@ def surest(mdp: TabularMDP, gamma: float = 1.0, tolerance: float = 1e-9) -> Sure
         if (now == policy).all():
             return Surest(least, policy, values.v)
         policy = now
+
+
+def _ending(mdp: TabularMDP, allowed: np.ndarray) -> np.ndarray:
+    """[S]: one of the allowed actions each, so that the episode ends wherever they can end it."""
+    model = _model(mdp)
+    policy = allowed.argmax(axis=1)
+    leads = (model.probability > model.continues).any(axis=-1)  # [S, A] to the end
+    done = np.zeros(len(policy), bool)
+    while (new := (allowed & leads).any(axis=1) & ~done).any():
+        policy = np.where(new, (allowed & leads).argmax(axis=1), policy)
+        done |= new
+        leads = ((model.continues > 0) & done[model.next_state]).any(axis=-1)  # a step nearer
+    return policy
 
 
 def _flow(probs: np.ndarray, model: _Model) -> tuple[np.ndarray, np.ndarray]:
@@ -254,8 +275,8 @@ def _check_proper(flow: np.ndarray, ends: np.ndarray, keep: np.ndarray) -> None:
 
 
 def check_gamma(gamma: float) -> None:
-    if not 0 <= gamma <= 1:
-        raise InputError(f"gamma is {gamma}: a discount lies in [0, 1]")
+    if not 0 <= real(gamma) <= 1:
+        raise InputError(f"gamma is {shown(gamma)}: a discount lies in [0, 1]")
 
 
 def _normal_pdf(x: np.ndarray) -> np.ndarray:

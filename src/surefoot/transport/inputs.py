@@ -64,7 +64,9 @@ def shares(weights: Any, z: jax.Array, name: str) -> jax.Array:
 
 
 def positive(value: Any, name: str) -> float:
-    """A finite number above zero."""
+    """A finite number above zero; a traced one cannot be looked at."""
+    if array.is_traced(value):
+        return value
     if not 0 < real(value) < math.inf:
         raise InputError(f"{name} = {shown(value)}: it must be a positive, finite number")
     return float(value)
