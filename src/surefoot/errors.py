@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib.util import find_spec
+from numbers import Integral
 from typing import Any
 
 MOST = 2**53  # counts are exact up to here, in JSON and in JavaScript too
@@ -56,6 +57,11 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
     close = get_close_matches(str(name), names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return InputError(f"unknown {kind} {name!r}: there is {', '.join(names)}.{hint}")
+
+
+def is_whole(value: object) -> bool:
+    """A whole number of Python or NumPy; true and false are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def at_least(least: int, **values: Any) -> None:

@@ -28,7 +28,7 @@ from surefoot.comparison.memory import memory_of
 from surefoot.comparison.resampling import Resampling, Weights, together
 from surefoot.comparison.returns import as_table
 from surefoot.comparison.settings import plain_settings
-from surefoot.errors import InputError
+from surefoot.errors import InputError, between_0_and_1, real, shown
 
 Array = NDArray[np.float64]
 _CHUNK = 1 << 21
@@ -60,6 +60,7 @@ def almost_dominance(
 
     `settings` are those of `TestSettings`, but for `tolerance` and `trim`.
     """
+    between_0_and_1(level=level)
     chosen = plain_settings(settings)
     x, y, lengths = checked_pair(x, y, dependence, chosen)
     draws = pair_draws(len(x), len(y), lengths, chosen)
@@ -145,8 +146,9 @@ def relative_ranking(
     """
     from surefoot.core.stats import holm
 
-    if order not in (1, 2):
-        raise InputError(f"order = {order}: a ranking is offered at order 1 and 2")
+    between_0_and_1(level=level)
+    if real(order) not in (1, 2):
+        raise InputError(f"order = {shown(order)}: a ranking is offered at order 1 and 2")
     chosen = plain_settings({"paired": True, **settings})
     table = as_table(returns, prices=prices)
     if len(table) < 2 or not table.aligned or not chosen.paired:
