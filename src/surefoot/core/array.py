@@ -94,6 +94,22 @@ def as_jax(x: Any, name: str) -> jax.Array:
         raise InputError(f"{name}: real numbers are needed: {reason}") from None
 
 
+def as_flags(x: Any, name: str) -> Array:
+    """True or false, or 1 or 0, as an array; traced ones are taken as they are."""
+    refuse_masked(x, name)
+    if any(map(is_traced, jax.tree.leaves(x))):
+        return jnp.asarray(x, bool)
+    try:
+        flags = np.asarray(x)
+    except ValueError:
+        raise InputError(f"{name} has rows of unequal lengths") from None
+    if flags.dtype.kind not in "biu":
+        raise InputError(f"{name} holds {flags.dtype}: true or false is needed")
+    if not np.isin(flags, (0, 1)).all():
+        raise InputError(f"{name} = {shown(x)}: true or false is needed, or 1 or 0")
+    return flags.astype(bool)
+
+
 def answer_dtype(xp: Any, x: Array) -> Any:
     """In which precision answers about `x` are returned: its own, if it has floats."""
     return x.dtype if _is_float(xp, x.dtype) else widest_float(xp)
