@@ -76,7 +76,7 @@ def at_least(least: int, **values: Any) -> None:
 def real(value: Any) -> float:
     """A real number as a float. NaN, which lies in no range, for everything else: text, None,
     arrays of several numbers."""
-    if isinstance(value, str | bytes) or getattr(value, "ndim", 0):
+    if isinstance(value, str | bytes) or getattr(value, "ndim", None):
         return math.nan
     try:
         return float(value)
@@ -89,6 +89,13 @@ def shown(value: Any) -> str:
     of_numpy = getattr(value, "ndim", None) == 0 and hasattr(value, "item")
     text = " ".join(repr(value.item() if of_numpy else value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def listed(names: Any, where: str) -> list[Any]:
+    """Several names; text on its own is one name, not one for each letter."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InputError(f"{where} = {shown(names)}: it must be a list of names")
+    return list(names)
 
 
 def between_0_and_1(**values: Any) -> None:

@@ -11,6 +11,7 @@ from surefoot.envs import (
     TabularMDP,
     cliff_walk,
     evaluate_policy,
+    exact_process,
     optimal_actions,
     policy_probabilities,
     reward_moments,
@@ -274,6 +275,17 @@ def test_bad_arguments_are_named():
         value_iteration(mdp, 1.5)
     with pytest.raises(InputError, match="gamma is 'a'"):
         value_iteration(mdp, "a")
+    for call in (value_iteration, surest, exact_process, evaluate_policy, policy_probabilities):
+        with pytest.raises(InputError, match="mdp is a int"):
+            call(3, *([[0, 0], 0.5] if call is evaluate_policy else [0.5]))
+    for gamma in ("a", None, 2, np.nan):
+        with pytest.raises(InputError, match="gamma is"):
+            exact_process(mdp, gamma)
+    for q in ("a", None, []):
+        with pytest.raises(InputError, match="q is"):
+            optimal_actions(q)
+    with pytest.raises(InputError, match="key = 0"):
+        simulate_returns(mdp, [0, 0], 0, rollouts=1, horizon=1, gamma=1.0, key=0)
     with pytest.raises(InputError, match="tolerance = -1"):
         value_iteration(mdp, 0.5, tolerance=-1)
     with pytest.raises(InputError, match="max_iterations = 0"):
@@ -284,5 +296,5 @@ def test_bad_arguments_are_named():
         simulate_returns(mdp, [0, 0], 2, rollouts=1, horizon=1, gamma=1.0, key=key)
     with pytest.raises(InputError, match="action is"):
         simulate_returns(mdp, [0, 0], 0, -1, rollouts=1, horizon=1, gamma=1.0, key=key)
-    with pytest.raises(InputError, match="rollouts 0"):
+    with pytest.raises(InputError, match="rollouts = 0"):
         simulate_returns(mdp, [0, 0], 0, rollouts=0, horizon=1, gamma=1.0, key=key)

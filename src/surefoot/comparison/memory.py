@@ -75,7 +75,7 @@ def memory_of(x: Array, dependence: str | int, blocks: Blocks = "circular") -> M
     """As `dependence` has it: "auto" looks, "none" takes rows to be independent, or a length."""
     if isinstance(dependence, str) and dependence in ("auto", "none"):
         return look(x, blocks) if dependence == "auto" else Memory(None, None, 1)
-    if not is_whole(dependence) or not 1 <= dependence <= len(x) / 2:
+    if not is_whole(dependence) or not 1 <= int(dependence) <= len(x) / 2:
         raise InputError(
             f'dependence = {shown(dependence)}: "auto", "none", or the rows of a block, at most '
             f"half of the {len(x)} there are"

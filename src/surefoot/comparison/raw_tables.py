@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.errors import InputError, shown, visible
+from surefoot.errors import InputError, listed, visible
 from surefoot.runs.tables import read_parquet
 
 _SHAPES = "pass a dict of columns, a table or an array [rows, columns]"
@@ -74,19 +74,19 @@ def raw_file(path: str, data: bytes) -> RawTable:
 
 def raw_memory(returns: Any, names: Sequence[str] | None) -> RawTable:
     """A mapping, a pandas or polars table, an array `[rows, columns]`, or a list of columns."""
-    names = None if names is None else listed(names, "names")
+    given = None if names is None else listed(names, "names")
     if isinstance(returns, list | tuple):
-        returns, names = _by_name(returns, names), None
+        returns, given = _by_name(returns, given), None
     labelled = isinstance(returns, Mapping) or (
         hasattr(returns, "columns") and hasattr(returns, "__getitem__")
     )
     if not labelled:
         array = _matrix(returns)
-        labels: list[Any] = list(range(array.shape[1]) if names is None else names)
+        labels: list[Any] = list(range(array.shape[1]) if given is None else given)
         if len(labels) != array.shape[1]:
             raise InputError(f"names: {len(labels)} for {array.shape[1]} columns")
         return RawTable("returns", 0, dict(zip(one_line(labels, "names"), array.T, strict=True)))
-    if names is not None:
+    if given is not None:
         raise InputError("names: the returns have names already; they are for a plain array")
     labels = list(returns if isinstance(returns, Mapping) else returns.columns)
     columns = dict(
@@ -109,13 +109,6 @@ def _by_name(columns: Sequence[Any], names: Sequence[object] | None) -> dict[str
     if len(names) != len(columns):
         raise InputError(f"names: {len(names)} for {len(columns)} columns")
     return dict(zip(one_line(names, "names"), columns, strict=True))
-
-
-def listed(labels: Any, where: str) -> list[object]:
-    """Several names; text on its own is one name, not one for each letter."""
-    if isinstance(labels, str) or not isinstance(labels, Iterable):
-        raise InputError(f"{where} = {shown(labels)}: it must be a list of names")
-    return list(labels)
 
 
 def one_line(labels: Iterable[object], where: str) -> list[str]:

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from surefoot.comparison.dates import Dates
 from surefoot.comparison.numerals import Decimal, read_numerals
 from surefoot.comparison.prices import looks_like_prices, returns_of
-from surefoot.comparison.raw_tables import RawTable, count, listed, one_line, raw_file, raw_memory
+from surefoot.comparison.raw_tables import RawTable, count, one_line, raw_file, raw_memory
 from surefoot.comparison.row_index import find_index
-from surefoot.errors import InputError, shown, unknown
+from surefoot.errors import InputError, listed, shown, unknown
 from surefoot.runs.files import atomic_write, read_bytes
 
 Array = NDArray[np.float64]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surefoot.core.array import check_tolerance
-from surefoot.envs.finite import SUM_TOLERANCE, TabularMDP
+from surefoot.envs.finite import SUM_TOLERANCE, TabularMDP, check_process
 from surefoot.errors import InputError, at_least, real, shown
 
 
@@ -52,6 +52,7 @@ def reward_moments(mdp: TabularMDP) -> tuple[np.ndarray, np.ndarray]:
     E[Y^2] = (l - mu)^2 Phi(a) + (h - mu)^2 (1 - Phi(b))
              + s^2 (Phi(b) - Phi(a) + a phi(a) - b phi(b)).
     """
+    check_process(mdp)
     mean = np.asarray(mdp.reward_mean, np.float64).copy()
     std = np.asarray(mdp.reward_std, np.float64)
     variance = np.zeros_like(mean)
@@ -80,6 +81,7 @@ def value_iteration(
     For gamma < 1 the values are then within tolerance * gamma / (1 - gamma) of the optimum. At
     gamma = 1 the sweeps converge where every policy that never ends is worth minus infinity.
     """
+    check_process(mdp)
     check_gamma(gamma)
     at_least(1, max_iterations=max_iterations)
     check_tolerance(tolerance)
@@ -98,11 +100,16 @@ def value_iteration(
 
 def optimal_actions(q: np.ndarray, tolerance: float = 1e-9) -> np.ndarray:
     """[S, A]: which actions are within `tolerance` of their state's best."""
+    check_tolerance(tolerance)
+    q = np.asarray(q)
+    if q.ndim < 1 or not q.size or q.dtype.kind not in "iuf":
+        raise InputError(f"q is {q.dtype} of shape {q.shape}: it must be numbers [S, A]")
     return q >= q.max(axis=-1, keepdims=True) - tolerance
 
 
 def policy_probabilities(mdp: TabularMDP, policy: Any) -> np.ndarray:
     """[S, A] float64 from probabilities [S, A] or one action per state [S], checked."""
+    check_process(mdp)
     try:
         p: np.ndarray = np.asarray(policy)
         if p.dtype.kind not in "biuf":
@@ -168,8 +175,8 @@ def evaluate_policy(
 
 def expected_visits(mdp: TabularMDP, policy: Any) -> np.ndarray:
     """[S]: how often each state is met in an episode of `policy`, which has to end."""
-    model = _model(mdp)
-    flow, ends = _flow(policy_probabilities(mdp, policy), model)
+    probs, model = policy_probabilities(mdp, policy), _model(mdp)
+    flow, ends = _flow(probs, model)
     keep = _reachable(flow, mdp.start_distribution > 0)
     _check_proper(flow, ends, keep)
     return np.where(keep, np.nan_to_num(_solve(flow.T, 1.0, mdp.start_distribution, keep)), 0.0)
@@ -191,6 +198,7 @@ def surest(mdp: TabularMDP, gamma: float = 1.0, tolerance: float = 1e-9) -> Sure
     circle is worth as much as going on, the policy goes on: its episodes end.
     """
     check_tolerance(tolerance)
+    check_process(mdp)
     size = float(np.abs(mdp.reward_mean).max() or 1.0)
     values = value_iteration(mdp, gamma, 1e-13 * size)
     best = optimal_actions(values.q, tolerance * size)
@@ -274,7 +282,7 @@ def _check_proper(flow: np.ndarray, ends: np.ndarray, keep: np.ndarray) -> None:
         )
 
 
-def check_gamma(gamma: float) -> None:
+def check_gamma(gamma: Any) -> None:
     if not 0 <= real(gamma) <= 1:
         raise InputError(f"gamma is {shown(gamma)}: a discount lies in [0, 1]")
 

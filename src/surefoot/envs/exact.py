@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surefoot.envs.dynamic import check_gamma, policy_probabilities
-from surefoot.envs.finite import TabularMDP
+from surefoot.envs.finite import TabularMDP, check_process
 from surefoot.errors import InputError, real, shown
 
 
@@ -153,7 +153,8 @@ def exact_process(mdp: TabularMDP, gamma: float | Fraction) -> ExactProcess:
     Rewards must be certain once the outcome is known, probabilities must add up to one exactly
     (quarters do, thirds do not), and no state may be met twice in an episode, whatever is done.
     """
-    check_gamma(float(gamma))
+    check_process(mdp)
+    check_gamma(gamma)
     if np.any(np.asarray(mdp.reward_std) > 0):
         raise InputError("reward_std is not zero: a normal reward has no finite distribution")
     chance, chances = _integers(mdp.probability)
