@@ -73,6 +73,11 @@ def at_least(least: int, **values: Any) -> None:
             raise InputError(f"{name} is about 2^{value.bit_length()}: it must be below 2^53")
 
 
+def count_at_least(least: int, **values: Any) -> None:
+    """The same for numbers that are not kept: those of NumPy, as of `numpy.arange`, will do."""
+    at_least(least, **{name: int(v) if is_whole(v) else v for name, v in values.items()})
+
+
 def real(value: Any) -> float:
     """A real number as a float. NaN, which lies in no range, for everything else: text, None,
     arrays of several numbers."""

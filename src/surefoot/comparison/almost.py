@@ -25,6 +25,7 @@ from scipy.stats import norm
 
 from surefoot.comparison.bootstrap import checked_pair, pair_draws
 from surefoot.comparison.memory import memory_of
+from surefoot.comparison.process import square_above
 from surefoot.comparison.resampling import Resampling, Weights, together
 from surefoot.comparison.returns import as_table
 from surefoot.comparison.settings import plain_settings
@@ -98,17 +99,9 @@ def ratios(x: Array, y: Array) -> Array:
     out = np.zeros((len(x), 2))
     out[:, 0] = _share(np.minimum(gap, 0) ** 2 @ width, gap**2 @ width)
     left = np.concatenate([np.zeros((len(x), 1)), second[:, :-1]], axis=1)
-    below, above = (_squares(sign * left, sign * second) @ width for sign in (-1, 1))
+    below, above = (square_above(sign * left, sign * second) @ width for sign in (-1, 1))
     out[:, 1] = _share(below, below + above)
     return out
-
-
-def _squares(left: Array, right: Array) -> Array:
-    """Mean of the square of what is above 0 of a line from `left` to `right`."""
-    a, b = np.maximum(left, 0.0), np.maximum(right, 0.0)
-    crosses = left * right < 0
-    share = np.where(crosses, (a + b) / np.where(crosses, np.abs(right - left), 1.0), 1.0)
-    return (a * a + a * b + b * b) / 3 * share
 
 
 def _share(part: Array, everything: Array) -> Array:

@@ -44,7 +44,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.comparison.memory import memory_of, stretch
-from surefoot.comparison.process import WAYS, Column, ColumnSums, Pair, Scratch, Walk, cut
+from surefoot.comparison.process import (
+    WAYS,
+    Column,
+    ColumnSums,
+    Pair,
+    Scratch,
+    Walk,
+    cut,
+    power_of_two,
+)
 from surefoot.comparison.resampling import Draws, Resampling, Weights, in_parts, parts
 from surefoot.comparison.settings import TestSettings, usual_trim
 from surefoot.comparison.tally import Tally
@@ -116,11 +125,6 @@ class JointStatistics(NamedTuple):
             (size * tally.at_weakest(way)).astype(np.float32),
             unit,
         )
-
-
-def power_of_two(size: float) -> float:
-    """One near `size`, to count in: dividing by it rounds nothing. 1 for a size of zero."""
-    return float(2.0 ** (np.frexp(size)[1] - 1)) if size > 0 else 1.0
 
 
 def dominance_test(

@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.comparison.bootstrap import checked_pair, pair_draws, power_of_two, stretch_of
+from surefoot.comparison.bootstrap import checked_pair, pair_draws, stretch_of
+from surefoot.comparison.process import power_of_two, square_above
 from surefoot.comparison.resampling import together
 from surefoot.comparison.settings import plain_settings
 from surefoot.core.stats import checked_values
@@ -206,11 +207,7 @@ class _Process:
             return np.trapezoid(up**2, self.grid, axis=1)
         if order == 1:  # constant up to the next value
             return np.sum(up[:, :-1] ** 2 * self.width, axis=1)
-        a, b = curves[0][:, :-1], curves[0][:, 1:]
-        lower, upper = up[:, :-1], up[:, 1:]
-        span = np.where(a * b < 0, np.abs(b - a), 1.0)
-        share = np.where(a * b < 0, (lower + upper) / span, 1.0)  # of the width that is above 0
-        return np.sum((lower**2 + lower * upper + upper**2) / 3 * share * self.width, axis=1)
+        return np.sum(square_above(curves[0][:, :-1], curves[0][:, 1:]) * self.width, axis=1)
 
 
 def _under_parabolas(curves: Curves, width: Array) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 
 from surefoot.core.array import check_tolerance
 from surefoot.envs.finite import SUM_TOLERANCE, TabularMDP, check_process
-from surefoot.errors import InputError, at_least, real, shown
+from surefoot.errors import InputError, count_at_least, real, shown
 
 
 class ValueIteration(NamedTuple):
@@ -83,7 +83,7 @@ def value_iteration(
     """
     check_process(mdp)
     check_gamma(gamma)
-    at_least(1, max_iterations=max_iterations)
+    count_at_least(1, max_iterations=max_iterations)
     check_tolerance(tolerance)
     model, infeasible = _model(mdp), ~mdp.feasible
     expected = _expected(model)

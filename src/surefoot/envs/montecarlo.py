@@ -10,7 +10,7 @@ import numpy as np
 
 from surefoot.envs.dynamic import check_gamma, policy_probabilities
 from surefoot.envs.finite import TabularMDP, cumulative_probability, step
-from surefoot.errors import InputError, at_least, shown
+from surefoot.errors import InputError, count_at_least, shown
 
 
 class Rollouts(NamedTuple):
@@ -38,7 +38,7 @@ def simulate_returns(
     takes the first one. Afterwards `policy` ([S, A] or [S]) acts, for at most `horizon` steps.
     """
     check_gamma(gamma)
-    at_least(1, rollouts=rollouts, horizon=horizon)
+    count_at_least(1, rollouts=rollouts, horizon=horizon)
     if not hasattr(key, "dtype") or not (key.ndim == 0 or key.shape == (2,)):
         raise InputError(f"key = {shown(key)}: pass a key of JAX, such as jax.random.key(0)")
     probs = policy_probabilities(mdp, policy)

@@ -12,7 +12,7 @@ import numpy as np
 from surefoot.core.markup import html_table
 from surefoot.envs import FINITE_TASKS, QUESTIONS, RiskTask, TabularEnv, finite_task
 from surefoot.envs.noisy import NETWORK_TASKS, NoisyEnv, PureGymEnv
-from surefoot.errors import InputError, at_least, check_episodes, listed, unknown
+from surefoot.errors import InputError, check_episodes, count_at_least, listed, unknown
 from surefoot.policies import policy_named
 from surefoot.runs.progress import progress
 from surefoot.suite.players import chooser
@@ -97,7 +97,7 @@ def run(
     if train is not None and not callable(train):
         raise InputError(f"train is a {type(train).__name__}: pass a function train(env, seed)")
     check_episodes(2, episodes=episodes)
-    at_least(0, seed=seed)
+    count_at_least(0, seed=seed)
     if policy is not None:
         policy_named(policy)
     tasks, questions = listed(tasks, "tasks"), listed(questions, "questions")

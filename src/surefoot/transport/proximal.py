@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from surefoot.core.array import as_jax, check_tolerance, pairwise_sum
 from surefoot.core.names import ANNEALING, SOLVERS
 from surefoot.core.sorting import merge_sorted_rows, network_sort
-from surefoot.errors import InputError, at_least, unknown
+from surefoot.errors import InputError, count_at_least, unknown
 from surefoot.transport.couplings import Exact, Transport, transport_named
 from surefoot.transport.inputs import one_row, particles, positive
 from surefoot.transport.potentials import Potential, potential_named
@@ -104,7 +104,7 @@ def proximal_step(
         raise unknown("solver", solver, SOLVERS)
     iterations, enough = (100, 1e-3) if solver == "fixed_point" else (50, 1e-8)
     if max_iterations is not None:
-        at_least(1, max_iterations=max_iterations)
+        count_at_least(1, max_iterations=max_iterations)
         iterations = max_iterations
     if tolerance is not None:
         check_tolerance(tolerance)
@@ -201,7 +201,7 @@ def project(values: jax.Array, particles: int, *, sorted_rows: bool = False) -> 
     `values` is `[M]`, or `[K, N]` with ascending rows and `sorted_rows=True` (cheaper); M must
     be a multiple of `particles`.
     """
-    at_least(1, particles=particles)
+    count_at_least(1, particles=particles)
     values = as_jax(values, "values")
     if sorted_rows and values.ndim != 2:
         raise InputError(f"values has shape {values.shape}: sorted_rows needs rows [K, N]")
@@ -263,7 +263,7 @@ def jko_flow(
     **solver_options: Any,
 ) -> Flow:
     """`steps` proximal steps towards a fixed target, each anchored at the one before."""
-    at_least(0, steps=steps)
+    count_at_least(0, steps=steps)
     step_size = positive(step_size, "step_size")
     options = SinkhornOptions(temperatures, "sorted", sinkhorn_tolerance)
     transport, potential = resolve(transport, potential, options)

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 
 from surefoot.core.array import check_tolerance
 from surefoot.core.names import ANNEALING
-from surefoot.errors import InputError, at_least, real, shown, unknown
+from surefoot.errors import InputError, count_at_least, real, shown, unknown
 from surefoot.transport.inputs import equally_many, particles, positive, shares
 
 STARTS = ("zeros", "sorted")
@@ -85,7 +85,7 @@ class SinkhornOptions(NamedTuple):
             raise unknown("start", self.start, STARTS)
         if self.tolerance is not None:
             check_tolerance(self.tolerance)
-        at_least(1, max_sweeps=self.max_sweeps)
+        count_at_least(1, max_sweeps=self.max_sweeps)
         return self._replace(temperatures=temperatures)
 
 

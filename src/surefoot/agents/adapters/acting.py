@@ -14,7 +14,7 @@ from surefoot.agents.base import Agent
 from surefoot.core.array import largest, refuse_masked
 from surefoot.core.evidence import Known, as_counts
 from surefoot.envs.masks import checked_masks
-from surefoot.errors import InputError, at_least
+from surefoot.errors import InputError, count_at_least
 from surefoot.policies import SSD, Decision, Explore, Policy, decide_rows, policy_named, precision
 
 Adapter = Callable[[Any], Any]
@@ -39,7 +39,7 @@ def act(
     For a callable, `observation_space` tells a single observation from a batch; without it all
     are batches. `particles` is how many IQN, FQF and C51 are read with.
     """
-    at_least(1, particles=particles)
+    count_at_least(1, particles=particles)
     if isinstance(model, list | tuple):
         adapter: Adapter = EnsembleAdapter([adapter_for(one, particles) for one in model])
     else:
@@ -49,7 +49,7 @@ def act(
         policy = SSD() if agent is None else agent.config.evaluation
     if seed is None:
         seed = 0 if agent is None else agent.seed
-    at_least(0, seed=seed)
+    count_at_least(0, seed=seed)
     chosen = policy_named(policy)
     foreign = adapter is not model and not isinstance(adapter, EnsembleAdapter | AgentAdapter)
     if chosen.needs_evidence and foreign:
