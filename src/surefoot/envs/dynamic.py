@@ -130,9 +130,8 @@ def policy_probabilities(mdp: TabularMDP, policy: Any) -> np.ndarray:
     total = p.sum(axis=1)
     wrong = ~(np.isfinite(p).all(axis=1) & (p >= 0).all(axis=1) & (abs(total - 1) < SUM_TOLERANCE))
     if (bad := np.flatnonzero(wrong)).size:
-        raise InputError(
-            f"policy[s={bad[0]}] is {shown(p[bad[0]].tolist())}: probabilities must be >= 0 and sum to 1"
-        )
+        row = shown(p[bad[0]].tolist())
+        raise InputError(f"policy[s={bad[0]}] is {row}: probabilities must be >= 0 and sum to 1")
     if (pairs := np.argwhere((p > 0) & ~mdp.feasible)).size:
         state, action = pairs[0]
         raise InputError(f"policy[s={state}, a={action}] uses an infeasible action")
