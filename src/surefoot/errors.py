@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib.util import find_spec
+from numbers import Integral
 from typing import Any
 
 MOST = 2**53  # counts are exact up to here, in JSON and in JavaScript too
@@ -58,6 +60,11 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
     return InputError(f"unknown {kind} {name!r}: there is {', '.join(names)}.{hint}")
 
 
+def is_whole(value: object) -> bool:
+    """A whole number of Python or NumPy; true and false are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 def at_least(least: int, **values: Any) -> None:
     """Refuse what is not a whole number, or is below `least`; the keywords name the values."""
     for name, value in values.items():
@@ -65,6 +72,43 @@ def at_least(least: int, **values: Any) -> None:
             raise InputError(f"{name} = {value!r}: it must be a whole number, at least {least}")
         if value > MOST:  # not the number itself: it may have any number of digits
             raise InputError(f"{name} is about 2^{value.bit_length()}: it must be below 2^53")
+
+
+def count_at_least(least: int, **values: Any) -> None:
+    """The same for numbers that are not kept: those of NumPy, as of `numpy.arange`, will do."""
+    at_least(least, **{name: int(v) if is_whole(v) else v for name, v in values.items()})
+
+
+def real(value: Any) -> float:
+    """A real number as a float. NaN, which lies in no range, for everything else: text, None,
+    arrays of several numbers."""
+    if isinstance(value, str | bytes) or getattr(value, "ndim", None):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: on one line, and not all of it where it is long."""
+    of_numpy = getattr(value, "ndim", None) == 0 and hasattr(value, "item")
+    text = " ".join(repr(value.item() if of_numpy else value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def listed(names: Any, where: str) -> list[Any]:
+    """Several names; text on its own is one name, not one for each letter."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InputError(f"{where} = {shown(names)}: it must be a list of names")
+    return list(names)
+
+
+def between_0_and_1(**values: Any) -> None:
+    """Refuse what is not a number between the two, or is one of them; the keywords name them."""
+    for name, value in values.items():
+        if not 0 < real(value) < 1:
+            raise InputError(f"{name} = {shown(value)}: it must lie between 0 and 1")
 
 
 def must_fit(numbers: int, what: str) -> None:

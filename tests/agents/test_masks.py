@@ -212,9 +212,9 @@ class Wrong(Strict):
 
 @pytest.mark.parametrize("kind", [sf.NeuralAgent, sf.TabularAgent])
 @pytest.mark.parametrize(("mask", "text"), [
-    ([1, 1, 1], r"action_mask is int64 of shape \(3,\), it must be 2 times 0 or 1"),
+    ([1, 1, 1], r"action_mask has shape \(3,\), it must be 2 times 0 or 1"),
     ([0, 0], "action_mask leaves no legal action"),
-    ([0.5, 1], "action_mask is float64"),
+    ([0.5, 1], "action_mask holds float64"),
 ])  # fmt: skip
 def test_a_wrong_mask_is_one_line(kind, mask, text):
     options = NETWORK if kind is sf.NeuralAgent else TABLE
@@ -256,6 +256,6 @@ def test_masks_of_several_parts_are_joined():
     wanted = [False, True, True, False, False, False]
     assert joint_mask(space, (np.array([1, 0]), np.array([0, 1, 1]))).tolist() == wanted
     assert joint_mask(space, np.array([1, 0, 0, 1, 1])).tolist() == wanted
-    with pytest.raises(InputError, match=r"action_mask is int64 of shape \(2,\), it must be 3"):
+    with pytest.raises(InputError, match=r"action_mask has shape \(2,\), it must be 3"):
         joint_mask(space, np.array([1, 0, 1, 1]))
     assert Masks(gym.make("CartPole-v1")).read({}) is None

@@ -159,7 +159,7 @@ def test_tables_in_memory() -> None:
         ({"d": DAYS, "e": DAYS, "a": [1.0] * 3}, None, "column 'e' holds datetime64"),
         ({1: [1.0, 2.0], "1": [1.0, 2.0]}, None, "columns 1 and 2 are both named '1'"),
         ({"a": [1.0, 2.0]}, ["b"], "have names already"),
-        ([1.0, 2.0], None, "shape"),
+        ([1.0, 2.0], None, "a list may hold columns or rows"),
         (np.ones((3, 2)), ["a"], "1 for 2 columns"),
         (np.ones((3, 2)), ["a", "a"], "both named 'a'"),
         (None, None, "pass a dict"),

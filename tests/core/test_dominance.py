@@ -278,6 +278,16 @@ def test_gradient_of_the_violation(dtype: str, x64: None) -> None:
     assert compiled(jax.grad(sd.violation))(x, y).tolist() == [-0.5, 0.0]
 
 
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (4, 3)])
+def test_weights_of_one_action_stand_for_all(order: int, shape: tuple[int, ...]) -> None:
+    z = np.random.default_rng(0).normal(size=(2, 4, 3))
+    weights = np.broadcast_to([0.2, 0.3, 0.5], shape)
+    every = np.broadcast_to(weights, z.shape)
+    for judge in (sd.dominance_matrix, sd.dominant_set):
+        assert np.array_equal(judge(z, order, weights=weights), judge(z, order, weights=every))
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -289,6 +299,18 @@ def test_gradient_of_the_violation(dtype: str, x64: None) -> None:
         (lambda: sd.dominance_matrix(np.ones((2, 2)), order=3), ["order = 3", "1 and 2"]),
         (lambda: sd.dominant_set(np.ones(3)), ["z has shape (3,)", "[..., A, N]"]),
         (lambda: sd.dominant_set(np.ones((3, 0))), ["z has shape (3, 0)", "empty"]),
+        (lambda: sd.dominant_set(np.ones((0, 3))), ["z has shape (0, 3)", "action axis"]),
+        (lambda: sd.ssd_dominates(np.ones(2), np.ones(2), None), ["tolerance = None"]),
+        (lambda: sd.ssd_dominates(np.ones(2), np.ones(2), [0]), ["tolerance = [0]"]),
+        (lambda: sd.dominance_matrix(np.ones((2, 2)), np.array([1, 2])), ["order = array([1, 2])"]),
+        (
+            lambda: sd.dominance_matrix(np.ones((2, 2)), weights=np.ones((3, 2)) / 2),
+            ["the particles (2, 2)", "weights (3, 2)"],
+        ),
+        (
+            lambda: sd.dominance_matrix(np.ones((2, 2)), weights=np.array([0.5, 0.6])),
+            ["the sum of weights", "not one"],
+        ),
         (
             lambda: sd.ssd_dominates(np.ones(2), np.ones(2), y_weights=np.array([2.0, -1.0])),
             ["y_weights[1] = -1.0", "negative"],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from core_compiled import compiled
@@ -13,7 +12,7 @@ from scipy import stats
 
 from surefoot.core import evidence
 from surefoot.core.array import power_below
-from surefoot.core.evidence import MOST
+from surefoot.core.evidence import MOST, Known
 from surefoot.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("no_rank_promotion")
@@ -100,8 +99,35 @@ def test_student_is_scipy_s(deviations: float) -> None:
     assert deviations < found[-1] < 1.02 * deviations
 
 
-def test_counts_that_make_no_sense() -> None:
-    with pytest.raises(InputError, match=r"n has shape \(2,\): .* each of 3 actions"):
-        evidence.check_counts(np.ones(2), 3)
-    with pytest.raises(InputError, match="must not be negative"):
-        evidence.check_counts(jnp.asarray([1, -1]), 2)
+@pytest.mark.parametrize(
+    ("n", "words"),
+    [
+        (np.ones(2), r"n has shape \(2,\): it takes one count for each of 3 actions"),
+        (5, r"n has shape \(\)"),
+        ([1, 1, -1], r"n = \[1.0, 1.0, -1.0\]: counts must be finite and not negative"),
+        ([1, 1, np.nan], "counts must be finite"),
+        ([1, 1, np.inf], "counts must be finite"),
+        (["a", "b", "c"], "n holds <U1"),
+        ([1, 2j, 3], "n holds complex"),
+        ([[1], [1, 2], [3]], "n: real numbers are needed"),
+        (None, "n is None"),
+        (Known([1, 1, -1], [1, 1, 1]), "counts must be finite and not negative"),
+        (Known([1, 1], [1, 1, 1]), r"n has shape \(2,\)"),
+        (Known([1, 1, 1], [1, 1]), r"error has shape \(2,\): it takes one error for each of 3"),
+        (Known([1, 1, 1], [1, 1, -0.5]), r"error = \[1.0, 1.0, -0.5\]: errors must be numbers"),
+        (Known([1, 1, 1], [1, 1, np.nan]), "errors must be numbers that are not negative"),
+        (Known([1, 1, 1], None), "error is None"),
+        (Known([1, 1, 1], "abc"), "error holds <U3"),
+    ],
+)
+def test_counts_that_make_no_sense(n: object, words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        evidence.as_counts(n, (3,))
+    assert "\n" not in str(caught.value)
+
+
+def test_lists_of_counts_and_errors_are_taken() -> None:
+    found = evidence.as_counts(Known([3, 4, 5], [0.5, 1, np.inf]), (3,))
+    assert isinstance(found, Known)
+    assert (found.n.tolist(), found.error.tolist()) == ([3, 4, 5], [0.5, 1, np.inf])
+    assert evidence.as_counts(np.array([2**40, 1]), (2,)).tolist() == [2**40, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from functools import cache
 from typing import Any
@@ -307,6 +308,11 @@ Bad = pytest.param
         Bad(lambda: sp.cvar(np.ones(2), 0.0), ["alpha = 0.0", "(0, 1]"], id="alpha-0"),
         Bad(lambda: sp.cvar(np.ones(2), 1.5), ["alpha = 1.5", "(0, 1]"], id="alpha-high"),
         Bad(lambda: sp.cvar(np.ones(2), math.nan), ["alpha = nan"], id="alpha-nan"),
+        Bad(lambda: sp.cvar(np.ones(2), None), ["alpha = None"], id="alpha-none"),
+        Bad(lambda: sp.cvar(np.ones(2), [0.5]), ["alpha = [0.5]"], id="alpha-list"),
+        Bad(lambda: sp.cvar(np.ones(2), np.ones((9, 9))), ["alpha = array(["], id="alpha-array"),
+        Bad(lambda: sp.wasserstein(np.ones(2), np.ones(2), "a"), ["p = 'a'"], id="p-text"),
+        Bad(lambda: sp.moment(np.ones(2), "a"), ["order = 'a'"], id="order-text"),
         Bad(lambda: sp.quantile(np.ones(2), 1.2), ["tau", "[0, 1]"], id="tau"),
         Bad(
             lambda: sp.quantile(np.ones(2), [0.5]), ["tau", "list", "numpy.asarray"], id="tau-list"
@@ -343,3 +349,13 @@ def test_torch_and_numpy_do_not_mix() -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises(InputError, match="x is torch, y is numpy"):
         sp.wasserstein(torch.ones(2), np.ones(2))
+
+
+@pytest.mark.parametrize("alpha", [1e-9, 1e-40, 1e-300, 5e-324])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_cvar_of_a_tiny_share_is_the_lowest_particle(alpha: float, dtype: str) -> None:
+    # All of so small a share is the lowest particle that has any weight.
+    z = np.array([2.0, 0.1, 0.7], dtype)
+    near = functools.partial(pytest.approx, rel=4 * float(np.finfo(dtype).eps))
+    assert sp.cvar(z, alpha) == near(float(z[1]))
+    assert sp.cvar(z, alpha, weights=np.array([0.5, 0.0, 0.5])) == near(float(z[2]))

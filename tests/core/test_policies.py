@@ -347,14 +347,26 @@ def test_names_with_values() -> None:
         (lambda: SSD(undecided="greedily"), ["undecided", "'greedy'?"]),
         (lambda: SSD(tolerance=-1.0), ["tolerance = -1.0"]),
         (lambda: CVaR(alpha=0.0), ["alpha = 0.0", "(0, 1]"]),
-        (lambda: CVaR(alpha="x"), ["alpha = x", "(0, 1]"]),  # type: ignore[arg-type]
+        (lambda: CVaR(alpha="x"), ["alpha = 'x'", "(0, 1]"]),  # type: ignore[arg-type]
+        (lambda: Wang(eta="x"), ["eta = 'x'"]),  # type: ignore[arg-type]
+        (lambda: CPW(eta=None), ["eta = None"]),  # type: ignore[arg-type]
+        (lambda: MeanVariance(weight="x"), ["weight = 'x'"]),  # type: ignore[arg-type]
+        (lambda: SSD(standard_errors=None), ["standard_errors = None"]),  # type: ignore[arg-type]
+        (lambda: Explore(explore="x"), ["explore = 'x'"]),  # type: ignore[arg-type]
+        (lambda: policy_named(3), ["policy = 3", "its name"]),  # type: ignore[arg-type]
+        (lambda: PAPER(jnp.ones((2, 2)), True), ["key = True", "whole number"]),
+        (lambda: PAPER(jnp.ones((2, 2)), KEY, [2, 0]), ["mask = [2, 0]", "true or false"]),
+        (lambda: PAPER(jnp.ones((2, 2)), KEY, [1.0, 0.0]), ["mask holds float64"]),
+        (lambda: PAPER(jnp.ones((2, 2)), KEY, ["a", "b"]), ["mask holds <U1"]),
+        (lambda: PAPER(jnp.ones((2, 2)), KEY, [[1, 0], [1]]), ["mask has rows of unequal lengths"]),
+        (lambda: PAPER(jnp.ones((2, 2)), KEY, [True]), ["mask has shape (1,)", "2 actions"]),
         (lambda: CPW(eta=0.1), ["eta = 0.1", "[0.3, 1]"]),
         (lambda: MeanVariance(weight=float("nan")), ["weight = nan"]),
         (lambda: Explore(explore=1.5), ["explore = 1.5", "probability"]),
         (lambda: PAPER(jnp.ones(3), KEY), ["(3,)", "[A, N]", "vmap"]),
         (lambda: PAPER(jnp.ones((3, 0)), KEY), ["(3, 0)"]),
-        (lambda: PAPER(jnp.ones((3, 2)), KEY, jnp.ones(2)), ["mask", "(2,)", "3 actions"]),
-        (lambda: PAPER(jnp.ones((2, 2)), KEY, jnp.zeros(2)), ["no feasible action"]),
+        (lambda: PAPER(jnp.ones((3, 2)), KEY, [1, 1]), ["mask", "(2,)", "3 actions"]),
+        (lambda: PAPER(jnp.ones((2, 2)), KEY, [0, 0]), ["no feasible action"]),
         (lambda: policy_named("sdd"), ["policy 'sdd'", "'ssd'?"]),
         (lambda: policy_named("cvar:x"), ["alpha", "'x'", "not a number"]),
         (lambda: policy_named("cvar:beta=1"), ["option of policy cvar", "'beta'"]),

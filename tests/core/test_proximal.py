@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 
 import hypothesis.strategies as st
@@ -278,6 +279,14 @@ def test_projection_is_the_closest_of_all(x64: None) -> None:
     assert distance(best) <= found.fun + 1e-9
 
 
+def test_whole_numbers_and_lists_are_taken_as_floats() -> None:
+    # (z0 + Tz) / 2 of the step by hand above, and halfway again; whole numbers would be cut short.
+    flow = jko_flow([0, 1, 2], np.array([1, 2, 4]), 2, transport="exact")
+    assert flow.path.tolist() == [[0, 1, 2], [0.5, 1.5, 3], [0.75, 1.75, 3.5]]
+    assert project(np.array([3, 1, 2, 6]), 2).tolist() == [1.5, 4.5]
+    assert project([0, 1, 2], 3).tolist() == [0, 1, 2]
+
+
 def test_flow_reports_its_path() -> None:
     anchor, target = pair(6)
     flow = compiled(jko_flow, "steps", "step_size", "transport")(anchor, target, 3, 1.0, "exact")
@@ -319,6 +328,21 @@ def test_midpoints_by_hand() -> None:
             ["temperatures", "positive"],
         ),
         (lambda a: project(a, 2), ["3 values", "2 equal"]),
+        (lambda a: project(a, 0), ["particles = 0", "at least 1"]),
+        (lambda a: project(a, 1.5), ["particles = 1.5", "whole number"]),
+        (lambda a: project(a, 3, sorted_rows=True), ["values has shape (3,)", "[K, N]"]),
+        (lambda a: proximal_step(a, a, math.nan), ["step_size = nan", "positive"]),
+        (lambda a: proximal_step(a, a, max_iterations=0), ["max_iterations = 0"]),
+        (lambda a: proximal_step(a, a, tolerance="a"), ["tolerance = 'a'"]),
+        (lambda a: eager.proximal_loss(a, a[:2], a, transport="exact"), ["equally many"]),
+        (lambda a: eager.proximal_loss(a, a, a, -1.0), ["step_size = -1.0", "negative"]),
+        (lambda a: jko_flow(a, a, -1), ["steps = -1", "at least 0"]),
+        (lambda a: jko_flow(a, a, 1.5), ["steps = 1.5", "whole number"]),
+        (lambda a: jko_flow([0.0, math.nan], a, 1), ["start_z[1] = nan", "not finite"]),
+        (lambda a: jko_flow(np.ones((2, 3)), np.ones((2, 3)), 1), ["start_z", "[N]"]),
+        (lambda a: jko_flow(None, a, 1), ["start_z is None"]),
+        (lambda a: jko_flow(a, a, 1, potential=3), ["unknown potential 3"]),
+        (lambda a: jko_flow(a, a, 1, transport=None), ["unknown transport None"]),
     ],
 )
 def test_mistakes_are_named(call: object, words: list[str]) -> None:

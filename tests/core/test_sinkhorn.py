@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -270,6 +272,27 @@ def test_far_particles_do_not_overflow() -> None:
     assert np.abs(slope).max() < 0.2 * 1000 / 3
 
 
+@pytest.mark.parametrize("kind", [list, np.array, jnp.array])
+def test_whole_numbers_and_lists_are_taken_as_floats(kind: Callable[[list], object]) -> None:
+    x, y = [0, 1, 2], [1, 2, 4]
+    floats = np.array(x, "float32"), np.array(y, "float32")
+    for start in ("zeros", "sorted"):
+        found, expected = sinkhorn(kind(x), kind(y), start=start), sinkhorn(*floats, start=start)
+        assert found.cost == expected.cost
+        assert found.projection.tolist() == expected.projection.tolist()
+    for cost in (exact_cost, entropic_cost, divergence):
+        assert cost(kind(x), kind(y)) == cost(*floats)
+    assert exact_cost(kind([2**20, 0]), kind([0, 0])) == 2.0**39  # whole numbers would overflow
+
+
+def test_weights_of_one_row_stand_for_a_batch() -> None:
+    x, y = (np.sort(np.random.default_rng(k).normal(size=(3, 2)), axis=0) for k in (0, 1))
+    weights = [0.2, 0.3, 0.5]
+    both = sinkhorn(x, y, x_weights=weights).cost
+    alone = [float(sinkhorn(x[:, i], y[:, i], x_weights=weights).cost) for i in (0, 1)]
+    assert both.tolist() == pytest.approx(alone, rel=1e-5)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -277,7 +300,20 @@ def test_far_particles_do_not_overflow() -> None:
         (lambda x: sinkhorn(x, x, temperatures=(1.0, 0.0)), ["temperatures", "positive"]),
         (lambda x: sinkhorn(x, x, start="sortd"), ["unknown start 'sortd'", "'sorted'?"]),
         (lambda x: sinkhorn(x, x[:2], start="sorted"), ["equally many", "(3,)", "(2,)"]),
-        (lambda x: sinkhorn(x, x, x_weights=jnp.ones(2)), ["weights", "(2,)", "(3,)"]),
+        (lambda x: sinkhorn(x, x, x_weights=jnp.ones(2)), ["x_weights", "(2,)", "(3,)"]),
+        (lambda x: sinkhorn(x, x, y_weights=[-0.5, 0.5, 1]), ["y_weights[0] = -0.5", "negative"]),
+        (lambda x: sinkhorn(x, x, x_weights=[1, 1, 1]), ["sum of x_weights", "not one"]),
+        (lambda x: sinkhorn(x, x, x_weights="abc"), ["x_weights", "real numbers"]),
+        (lambda x: sinkhorn(x, [0.0, np.nan]), ["y[1] = nan", "not finite"]),
+        (lambda x: sinkhorn(x, "a"), ["y holds <U1"]),
+        (lambda x: sinkhorn(None, x), ["x is None"]),
+        (lambda x: sinkhorn(x, []), ["y has shape (0,)"]),
+        (lambda x: sinkhorn(np.ones((3, 2)), np.ones((3, 5))), ["(3, 2)", "(3, 5)"]),
+        (lambda x: sinkhorn(x, x, temperatures="a"), ["temperatures = 'a'", "positive"]),
+        (lambda x: sinkhorn(x, x, temperatures=(np.inf,)), ["temperatures", "positive"]),
+        (lambda x: sinkhorn(x, x, tolerance=-1), ["tolerance = -1"]),
+        (lambda x: sinkhorn(x, x, max_sweeps=0), ["max_sweeps = 0"]),
+        (lambda x: exact_cost(x, x[:2]), ["equally many", "(3,)", "(2,)"]),
     ],
 )
 def test_mistakes_are_named(call: object, words: list[str]) -> None:

@@ -138,7 +138,7 @@ def test_share_interval_is_clopper_and_pearsons(hits, level):
     low = scipy.stats.beta.ppf(tail, k, n - k + 1) if k else 0.0
     high = scipy.stats.beta.ppf(1 - tail, k + 1, n - k) if k < n else 1.0
     assert (share.low, share.mean, share.high) == pytest.approx((low, k / n, high))
-    with pytest.raises(InputError, match="nothing"):
+    with pytest.raises(InputError, match="hits is empty"):
         share_interval([])
 
 
@@ -327,12 +327,26 @@ def test_equivalence_of_constants():
         (lambda: mean_interval([1.0, np.nan, np.inf]), "x has 2 of 3 values that are NaN"),
         (lambda: mean_interval(3.0), "has no axis 0"),
         (lambda: mean_interval([1.0, 2.0], axis=1), "has no axis 1"),
-        (lambda: mean_interval([1.0, 2.0], level=95), "level must lie between 0 and 1"),
+        (lambda: mean_interval([1.0, 2.0], level=95), "level = 95: it must lie between 0 and 1"),
+        (lambda: mean_interval([1.0, 2.0], level="a"), "level = 'a'"),
+        (lambda: mean_interval([1.0, 2.0], axis="a"), "has no axis a"),
+        (lambda: share_interval([]), "hits is empty"),
+        (lambda: share_interval([True, 2]), "hits must be true or false"),
+        (lambda: share_interval([0.5, -1]), "hits must be true or false"),
+        (lambda: share_interval(["a"]), "hits must hold numbers"),
+        (lambda: share_interval(3), "hits of shape"),
+        (lambda: share_interval([np.nan]), "hits has 1 of 1"),
+        (lambda: share_interval(np.ma.array([1, 0], mask=[1, 0])), "hits is a masked array"),
+        (lambda: share_interval([True], level=1), "level = 1"),
+        (lambda: share_interval([True], level=None), "level = None"),
         (lambda: mean_interval(["a", "b"]), "x must hold numbers"),
         (lambda: interquartile_mean([]), "scores is empty"),
         (lambda: iqm_interval([[1.0, 2.0]], seed=0), "scores needs at least 2"),
         (lambda: iqm_interval(np.zeros((2, 2, 2)), seed=0), r"must be \[runs, tasks\]"),
-        (lambda: iqm_interval([1.0, 2.0], seed=0, resamples=5), "resamples is 5"),
+        (lambda: iqm_interval([1.0, 2.0], seed=0, resamples=5), "resamples = 5"),
+        (lambda: iqm_interval([1.0, 2.0], seed=0, resamples="a"), "resamples = 'a'"),
+        (lambda: iqm_interval([1.0, 2.5], seed=-1), "seed = -1"),
+        (lambda: bootstrap_interval([1.0, 2.5], seed="a"), "seed = 'a'"),
         (lambda: holm([]), "p_values is empty"),
         (lambda: holm([0.1, np.nan]), "p_values has 1 of 2"),
         (lambda: holm([0.1, 1.2]), r"p_values must lie in \[0, 1\]"),
@@ -342,6 +356,8 @@ def test_equivalence_of_constants():
         (lambda: welch([[1, 2], [3, 4]], [1, 2]), "x must be a list"),
         (lambda: equivalence([1, 2], [1, 2], 0.0, paired=True), "margin must be a positive"),
         (lambda: equivalence([1, 2], [1, 2], 1, paired=True, alpha=5), "alpha must lie"),
+        (lambda: equivalence([1, 2], [1, 2], "a", paired=True), "margin must be a positive"),
+        (lambda: equivalence([1, 2], [1, 2], 1, paired=True, alpha="a"), "alpha must lie"),
     ],
 )
 def test_bad_input_is_named(call, message):

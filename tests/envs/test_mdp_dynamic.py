@@ -11,11 +11,13 @@ from surefoot.envs import (
     TabularMDP,
     cliff_walk,
     evaluate_policy,
+    exact_process,
     optimal_actions,
     policy_probabilities,
     reward_moments,
     risky_cliff,
     simulate_returns,
+    surest,
     value_iteration,
 )
 from surefoot.errors import InputError
@@ -232,11 +234,32 @@ def test_divergence_is_reported_not_hidden():
     assert result.residual == 1
 
 
+@pytest.mark.parametrize("gamma", [0.9, 1.0])
+@pytest.mark.parametrize("stay", [0.0, 0.5])
+def test_the_surest_policy_ends_where_a_circle_is_worth_as_much(gamma, stay):
+    # Action 0 walks between the two states and pays nothing (state 0 may also stay where it is).
+    # Action 1 ends: in state 0 it pays 1 or -1, in state 1 nothing. All is worth 0, so the surest
+    # way from state 0 that ends leads over state 1.
+    mdp = TabularMDP(
+        next_state=[[[0, 1], [0, 0]], [[0, 0], [0, 0]]],
+        probability=[[[stay, 1 - stay], [0.5, 0.5]], [[1.0, 0.0], [1.0, 0.0]]],
+        reward_mean=[[[0.0, 0.0], [1.0, -1.0]], [[0.0, 0.0], [0.0, 0.0]]],
+        terminal=[[[False, False], [True, True]], [[False, False], [True, True]]],
+    )
+    found = surest(mdp, gamma)
+    assert found.policy.tolist() == [0, 1]
+    assert found.actions.tolist() == [[True, False], [True, True]]
+    assert evaluate_policy(mdp, found.policy, 1.0).v_variance.tolist() == [0, 0]
+
+
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
         (np.zeros((2, 2)), "policy has shape"),
         ([0, 3], r"policy\[s=1\] is action 3"),
+        ("left", "policy must hold numbers"),
+        (None, "policy must hold numbers"),
+        ([[1.0], [1.0, 0.0]], "policy must hold numbers"),
         ([[1.0], [0.5]], r"policy\[s=1\] is"),
         ([[1.0], [np.nan]], r"policy\[s=1\] is"),
     ],
@@ -250,11 +273,28 @@ def test_bad_arguments_are_named():
     mdp, key = chain(0.5), jax.random.key(0)
     with pytest.raises(InputError, match=r"gamma is 1\.5"):
         value_iteration(mdp, 1.5)
-    with pytest.raises(InputError, match="tolerance -1"):
+    with pytest.raises(InputError, match="gamma is 'a'"):
+        value_iteration(mdp, "a")
+    for call in (value_iteration, surest, exact_process, evaluate_policy, policy_probabilities):
+        with pytest.raises(InputError, match="mdp is a int"):
+            call(3, *([[0, 0], 0.5] if call is evaluate_policy else [0.5]))
+    for gamma in ("a", None, 2, np.nan):
+        with pytest.raises(InputError, match="gamma is"):
+            exact_process(mdp, gamma)
+    for q in ("a", None, []):
+        with pytest.raises(InputError, match="q is"):
+            optimal_actions(q)
+    with pytest.raises(InputError, match="key = 0"):
+        simulate_returns(mdp, [0, 0], 0, rollouts=1, horizon=1, gamma=1.0, key=0)
+    with pytest.raises(InputError, match="tolerance = -1"):
         value_iteration(mdp, 0.5, tolerance=-1)
+    with pytest.raises(InputError, match="max_iterations = 0"):
+        value_iteration(mdp, 0.5, max_iterations=0)
+    with pytest.raises(InputError, match="tolerance = 'a'"):
+        surest(mdp, 0.5, tolerance="a")
     with pytest.raises(InputError, match="state is"):
         simulate_returns(mdp, [0, 0], 2, rollouts=1, horizon=1, gamma=1.0, key=key)
     with pytest.raises(InputError, match="action is"):
         simulate_returns(mdp, [0, 0], 0, -1, rollouts=1, horizon=1, gamma=1.0, key=key)
-    with pytest.raises(InputError, match="rollouts 0"):
+    with pytest.raises(InputError, match="rollouts = 0"):
         simulate_returns(mdp, [0, 0], 0, rollouts=0, horizon=1, gamma=1.0, key=key)

@@ -234,11 +234,28 @@ def test_what_a_player_may_do_wrong(player, said):
         ({"tasks": ("insurance",), "chance": 2.0}, "chance = 2.0"),
         ({"train": careful}, "pass a player, or train"),
         ({"episodes": 1}, "episodes = 1"),
+        ({"episodes": True}, "episodes = True"),
+        ({"episodes": 2.5}, "episodes = 2.5"),
+        ({"seed": -1}, "seed = -1"),
+        ({"seed": "a"}, "seed = 'a'"),
+        ({"tasks": "insurance"}, "tasks = 'insurance': it must be a list of names"),
+        ({"tasks": 3}, "tasks = 3"),
+        ({"questions": "tie"}, "questions = 'tie'"),
+        ({"tasks": ()}, "nothing to score"),
+        ({"tasks": ("mean-reversion",), "questions": ("price",)}, "nothing to score"),
+        ({"policy": "sdd"}, "unknown policy 'sdd'"),
+        ({"policy": 3}, "policy = 3"),
     ],
 )
 def test_what_a_caller_may_do_wrong(options, said):
     with pytest.raises(InputError, match=said):
         sf.suite.run(careful, **options)
+
+
+def test_train_has_to_be_a_function_that_returns_a_player():
+    for train, said in ((3, "train is a int"), (lambda env, seed: None, "train returned None")):
+        with pytest.raises(InputError, match=said):
+            sf.suite.run(train=train, tasks=("insurance",), questions=("tie",))
 
 
 def test_environments_have_their_time_limit():

@@ -25,10 +25,11 @@ from scipy.stats import norm
 
 from surefoot.comparison.bootstrap import checked_pair, pair_draws
 from surefoot.comparison.memory import memory_of
+from surefoot.comparison.process import square_above
 from surefoot.comparison.resampling import Resampling, Weights, together
 from surefoot.comparison.returns import as_table
 from surefoot.comparison.settings import plain_settings
-from surefoot.errors import InputError
+from surefoot.errors import InputError, between_0_and_1, real, shown
 
 Array = NDArray[np.float64]
 _CHUNK = 1 << 21
@@ -60,6 +61,7 @@ def almost_dominance(
 
     `settings` are those of `TestSettings`, but for `tolerance` and `trim`.
     """
+    between_0_and_1(level=level)
     chosen = plain_settings(settings)
     x, y, lengths = checked_pair(x, y, dependence, chosen)
     draws = pair_draws(len(x), len(y), lengths, chosen)
@@ -97,17 +99,9 @@ def ratios(x: Array, y: Array) -> Array:
     out = np.zeros((len(x), 2))
     out[:, 0] = _share(np.minimum(gap, 0) ** 2 @ width, gap**2 @ width)
     left = np.concatenate([np.zeros((len(x), 1)), second[:, :-1]], axis=1)
-    below, above = (_squares(sign * left, sign * second) @ width for sign in (-1, 1))
+    below, above = (square_above(sign * left, sign * second) @ width for sign in (-1, 1))
     out[:, 1] = _share(below, below + above)
     return out
-
-
-def _squares(left: Array, right: Array) -> Array:
-    """Mean of the square of what is above 0 of a line from `left` to `right`."""
-    a, b = np.maximum(left, 0.0), np.maximum(right, 0.0)
-    crosses = left * right < 0
-    share = np.where(crosses, (a + b) / np.where(crosses, np.abs(right - left), 1.0), 1.0)
-    return (a * a + a * b + b * b) / 3 * share
 
 
 def _share(part: Array, everything: Array) -> Array:
@@ -145,8 +139,9 @@ def relative_ranking(
     """
     from surefoot.core.stats import holm
 
-    if order not in (1, 2):
-        raise InputError(f"order = {order}: a ranking is offered at order 1 and 2")
+    between_0_and_1(level=level)
+    if real(order) not in (1, 2):
+        raise InputError(f"order = {shown(order)}: a ranking is offered at order 1 and 2")
     chosen = plain_settings({"paired": True, **settings})
     table = as_table(returns, prices=prices)
     if len(table) < 2 or not table.aligned or not chosen.paired:

@@ -44,11 +44,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.comparison.memory import memory_of, stretch
-from surefoot.comparison.process import WAYS, Column, ColumnSums, Pair, Scratch, Walk, cut
+from surefoot.comparison.process import (
+    WAYS,
+    Column,
+    ColumnSums,
+    Pair,
+    Scratch,
+    Walk,
+    cut,
+    power_of_two,
+)
 from surefoot.comparison.resampling import Draws, Resampling, Weights, in_parts, parts
 from surefoot.comparison.settings import TestSettings, usual_trim
 from surefoot.comparison.tally import Tally
-from surefoot.errors import InputError
+from surefoot.errors import InputError, real, shown
 
 Array = NDArray[np.float64]
 _VALUES = 1 << 24  # of all supports that are in memory at once
@@ -89,7 +98,10 @@ class PairTests(NamedTuple):
 
 
 class JointStatistics(NamedTuple):
-    """x over y at one order: the statistics of both hypotheses, and in each resample."""
+    """x over y at one order: the statistics of both hypotheses, and in each resample.
+
+    All are counted in `unit`, so that resamples fit into 32 bits whatever the returns count.
+    """
 
     excess: float
     """root * the largest shortfall of x: against "x dominates y"."""
@@ -97,16 +109,21 @@ class JointStatistics(NamedTuple):
     margin: float
     """root * the margin where the evidence is weakest: against "x does not dominate y"."""
     weakest: NDArray[np.float32]
+    unit: float
+    """A power of two near the range of the returns at the second order, 1 at the first."""
 
     @staticmethod
     def of(tally: Tally, way: int) -> JointStatistics:
-        size = tally.curve.root / tally.curve.scale
+        curve = tally.curve
+        unit = power_of_two(curve.places[-1] - curve.places[0]) if curve.order == 2 else 1.0
+        size = curve.root / curve.scale / unit
         margin = float(tally.margin(way)[tally.weakest(way)[0]])
         return JointStatistics(
             size * tally.excess[way],
             (size * tally.suprema(way)).astype(np.float32),
             size * margin,
             (size * tally.at_weakest(way)).astype(np.float32),
+            unit,
         )
 
 
@@ -124,8 +141,8 @@ def dominance_test(
     are independent samples, of any lengths, or with `paired` the columns of one table.
     `dependence` says how rows depend on those before: "auto" looks, "none", or the block length.
     """
-    if order not in (1, 2):
-        raise InputError(f"order = {order}: dominance is tested at order 1 and 2")
+    if real(order) not in (1, 2):
+        raise InputError(f"order = {shown(order)}: dominance is tested at order 1 and 2")
     return pair_tests(x, y, dependence=dependence, **settings).forward[order - 1]
 
 
@@ -325,7 +342,10 @@ def _test(tally: Tally, way: int, draw: Resampling) -> DominanceTest:
 
 
 def _sample(x: Array, name: str) -> Array:
-    x = np.asarray(x)
+    try:
+        x = np.asarray(x)
+    except ValueError as error:  # rows of unequal lengths
+        raise InputError(f"{name} must be a list of numbers: {error}") from None
     if x.ndim != 1 or x.dtype.kind not in "biuf":
         raise InputError(f"{name} must be a list of numbers, not {x.dtype} of shape {x.shape}")
     if len(x) < 2:

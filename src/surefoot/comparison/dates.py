@@ -59,11 +59,13 @@ def dates_of(values: Any, name: str, place: Place) -> Dates | None:
     kind, own = getattr(getattr(values, "dtype", None), "kind", ""), name.strip().lower()
     if kind == "M":
         return _checked(np.asarray(values, "M8[us]"), place)
-    if kind in ("i", "u") and own in DATE_NAMES | YEAR_NAMES:
+    if kind in ("i", "u", "f") and own in DATE_NAMES | YEAR_NAMES:
         values = values.tolist()
     if not isinstance(values, list) or not values:
         return None
     cells = [str(cell).strip() for cell in values]
+    if own in DATE_NAMES | YEAR_NAMES:  # 2020.0, from a table in which other years were missing
+        cells = [cell.removesuffix(".0") for cell in cells]
     if own in YEAR_NAMES and _YEAR.fullmatch(cells[0]):
         return _checked(_all(cells, partial(_parsed, formats=("%Y",)), place), place)
     if _QUARTER.fullmatch(cells[0]):

@@ -19,7 +19,7 @@ linear or, at order 3, a parabola. With `grid` they are the maximum and the trap
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -27,9 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.comparison.bootstrap import checked_pair, pair_draws, stretch_of
+from surefoot.comparison.process import power_of_two, square_above
 from surefoot.comparison.resampling import together
 from surefoot.comparison.settings import plain_settings
-from surefoot.errors import InputError, must_fit
+from surefoot.core.stats import checked_values
+from surefoot.errors import InputError, is_whole, must_fit, shown
 
 Array = NDArray[np.float64]
 METHODS = ("barrett-donald", "linton-subsample", "donald-hsu", "contact-set")
@@ -71,11 +73,15 @@ def further_tests(
     x, y, lengths = checked_pair(x, y, dependence, chosen)
     shorter = min(len(x), len(y))
     runs = round(shorter**0.7) if subsample is None else subsample
-    if not 2 <= runs < shorter:
-        raise InputError(f"subsample = {runs}: runs need 2 rows, and fewer than there are")
+    if not is_whole(runs) or not 2 <= runs < shorter:
+        raise InputError(f"subsample = {shown(runs)}: runs need 2 rows, and fewer than there are")
+    if grid is not None:
+        grid = np.unique(checked_values(grid, "grid", at_least=1))
     # six curves of doubles at once, three orders and what is made of them
     must_fit(12 * chosen.resamples * (len(x) + len(y)), "further: the resampled curves")
-    process = _Process(x, y, grid)
+    # Orders are powers of the unit: in one near the values' range no power leaves the numbers.
+    unit = power_of_two(max(np.max(x), np.max(y)) - min(np.min(x), np.min(y)))
+    process = _Process(x / unit, y / unit, None if grid is None else grid / unit)
     observed = process.curves(process.start)
     draws = pair_draws(len(x), len(y), lengths, chosen)
     wide = stretch_of(draws)
@@ -83,8 +89,21 @@ def further_tests(
     windows = process.curves(_windows(process, runs, chosen.resamples))
     scale = np.sqrt(runs / shorter)
     parts = [scale * part for part in windows]
-    tests = [test for order in ORDERS for test in process.tests(order, observed, moved, parts)]
+    tests = [
+        replace(test, statistic=_in_units(test, unit))
+        for order in ORDERS
+        for test in process.tests(order, observed, moved, parts)
+    ]
     return tuple(sorted(tests, key=lambda test: METHODS.index(test.method)))
+
+
+def _in_units(test: FurtherTest, unit: float) -> float:
+    """The statistic of the returns as they came: a supremum, or an integral of a square."""
+    height = test.order - 1
+    powers = 2 * height + 1 if test.method == "contact-set" else height
+    with np.errstate(over="ignore", under="ignore"):
+        times = np.float64(unit) ** powers
+    return float(test.statistic * times) if test.statistic else 0.0
 
 
 def _moved(process: _Process, draws: Any, wide: float) -> Any:
@@ -116,7 +135,7 @@ class _Process:
         self.order = np.argsort(pooled, kind="stable")
         self.support = pooled[self.order]
         self.width = np.diff(self.support)
-        self.grid = None if grid is None else np.asarray(grid, dtype=np.float64)
+        self.grid = grid
         self.root = np.sqrt(self.n * self.m / (self.n + self.m))
         self.start = np.repeat([1 / self.n, -1 / self.m], (self.n, self.m))[None]
 
@@ -186,11 +205,7 @@ class _Process:
             return np.trapezoid(up**2, self.grid, axis=1)
         if order == 1:  # constant up to the next value
             return np.sum(up[:, :-1] ** 2 * self.width, axis=1)
-        a, b = curves[0][:, :-1], curves[0][:, 1:]
-        lower, upper = up[:, :-1], up[:, 1:]
-        span = np.where(a * b < 0, np.abs(b - a), 1.0)
-        share = np.where(a * b < 0, (lower + upper) / span, 1.0)  # of the width that is above 0
-        return np.sum((lower**2 + lower * upper + upper**2) / 3 * share * self.width, axis=1)
+        return np.sum(square_above(curves[0][:, :-1], curves[0][:, 1:]) * self.width, axis=1)
 
 
 def _under_parabolas(curves: Curves, width: Array) -> Array:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from surefoot.errors import InputError
+from surefoot.errors import InputError, is_whole, shown
 
 Array = NDArray[np.float64]
 Blocks = Literal["circular", "stationary"]
@@ -73,14 +73,12 @@ def look(x: Array, blocks: Blocks = "circular") -> Memory:
 
 def memory_of(x: Array, dependence: str | int, blocks: Blocks = "circular") -> Memory:
     """As `dependence` has it: "auto" looks, "none" takes rows to be independent, or a length."""
-    if dependence == "auto":
-        return look(x, blocks)
-    if dependence == "none":
-        return Memory(None, None, 1)
-    if isinstance(dependence, bool | str) or not 1 <= dependence <= len(x) / 2:
+    if isinstance(dependence, str) and dependence in ("auto", "none"):
+        return look(x, blocks) if dependence == "auto" else Memory(None, None, 1)
+    if not is_whole(dependence) or not 1 <= int(dependence) <= len(x) / 2:
         raise InputError(
-            f'dependence = {dependence}: "auto", "none", or the rows of a block, at most half of '
-            f"the {len(x)} there are"
+            f'dependence = {shown(dependence)}: "auto", "none", or the rows of a block, at most '
+            f"half of the {len(x)} there are"
         )
     return Memory(None, None, int(dependence))
 

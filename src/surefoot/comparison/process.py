@@ -54,6 +54,19 @@ class Curve:
     """What rounding may have done."""
 
 
+def power_of_two(size: float) -> float:
+    """One near `size`, to count in: dividing by it rounds nothing. 1 for a size of zero."""
+    return float(2.0 ** (np.frexp(size)[1] - 1)) if size > 0 else 1.0
+
+
+def square_above(left: Array, right: Array) -> Array:
+    """Mean of the square of what is above 0 of a line from `left` to `right`."""
+    a, b = np.maximum(left, 0.0), np.maximum(right, 0.0)
+    crosses = left * right < 0
+    share = np.where(crosses, (a + b) / np.where(crosses, np.abs(right - left), 1.0), 1.0)
+    return (a * a + a * b + b * b) / 3 * share
+
+
 def cut(columns: Collection[Array], room: float = 0.0) -> Array:
     """Edges of cells that hold about as many values each: the least value, then ends of cells.
 

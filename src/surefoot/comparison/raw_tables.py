@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.errors import InputError, visible
+from surefoot.errors import InputError, listed, visible
 from surefoot.runs.tables import read_parquet
 
 _SHAPES = "pass a dict of columns, a table or an array [rows, columns]"
@@ -35,6 +35,8 @@ class RawTable:
     """The column that its writer marked as the index."""
     from_file: bool = False
     """Whether text may stand for numbers."""
+    whole_table: bool = False
+    """Whether it is a table as others made it, in which a column may count the rows."""
 
     def cell(self, index: int, column: str) -> str:
         named = f"column {column!r}" if column else "column 1"
@@ -71,27 +73,42 @@ def raw_file(path: str, data: bytes) -> RawTable:
 
 
 def raw_memory(returns: Any, names: Sequence[str] | None) -> RawTable:
-    """A mapping, a pandas or polars table, or an array `[rows, columns]`."""
+    """A mapping, a pandas or polars table, an array `[rows, columns]`, or a list of columns."""
+    given = None if names is None else listed(names, "names")
+    if isinstance(returns, list | tuple):
+        returns, given = _by_name(returns, given), None
     labelled = isinstance(returns, Mapping) or (
         hasattr(returns, "columns") and hasattr(returns, "__getitem__")
     )
     if not labelled:
         array = _matrix(returns)
-        labels: list[Any] = list(range(array.shape[1]) if names is None else names)
+        labels: list[Any] = list(range(array.shape[1]) if given is None else given)
         if len(labels) != array.shape[1]:
             raise InputError(f"names: {len(labels)} for {array.shape[1]} columns")
         return RawTable("returns", 0, dict(zip(one_line(labels, "names"), array.T, strict=True)))
-    if names is not None:
+    if given is not None:
         raise InputError("names: the returns have names already; they are for a plain array")
     labels = list(returns if isinstance(returns, Mapping) else returns.columns)
     columns = dict(
         zip(one_line(labels, "returns"), (returns[each] for each in labels), strict=True)
     )
-    dates = _pandas_dates(returns)
+    whole, dates = not isinstance(returns, Mapping), _pandas_dates(returns)
     if dates is None:
-        return RawTable("returns", 0, columns)
+        return RawTable("returns", 0, columns, whole_table=whole)
     name = "date" if "date" not in columns else UNNAMED
-    return RawTable("returns", 0, {name: dates, **columns}, name)
+    return RawTable("returns", 0, {name: dates, **columns}, name, whole_table=whole)
+
+
+def _by_name(columns: Sequence[Any], names: Sequence[object] | None) -> dict[str, Any]:
+    """A list of columns, whose names stand beside it: without them it might be one of rows."""
+    if names is None:
+        raise InputError(
+            f"returns: a {type(columns).__name__} may hold columns or rows: name the columns, as "
+            'in {"a": a, "b": b} or with names=["a", "b"], or pass an array [rows, columns]'
+        )
+    if len(names) != len(columns):
+        raise InputError(f"names: {len(names)} for {len(columns)} columns")
+    return dict(zip(one_line(names, "names"), columns, strict=True))
 
 
 def one_line(labels: Iterable[object], where: str) -> list[str]:
@@ -153,7 +170,8 @@ def _csv(path: str, data: bytes) -> RawTable:
         name: [row[i] if i < len(row) else "" for row in rows[1:]] for i, name in enumerate(header)
     }
     index = UNNAMED if UNNAMED in columns else None
-    return RawTable(path, 2, columns, index, from_file=True)  # rows as a spreadsheet counts
+    # rows as a spreadsheet counts
+    return RawTable(path, 2, columns, index, from_file=True, whole_table=True)
 
 
 def _text(path: str, data: bytes) -> str:
@@ -212,7 +230,7 @@ def _parquet(path: str, data: bytes) -> RawTable:
     notes = pl.read_parquet_metadata(io.BytesIO(data))
     columns = {name: _series(frame[name], pl) for name in frame.columns}
     index = _pandas_index(path, notes.get("pandas", ""), list(columns))
-    return RawTable(path, 1, columns, index, from_file=True)
+    return RawTable(path, 1, columns, index, from_file=True, whole_table=True)
 
 
 def _series(series: Any, pl: Any) -> Any:

@@ -25,7 +25,7 @@ from surefoot.comparison.numerals import Decimal, read_numerals
 from surefoot.comparison.prices import looks_like_prices, returns_of
 from surefoot.comparison.raw_tables import RawTable, count, one_line, raw_file, raw_memory
 from surefoot.comparison.row_index import find_index
-from surefoot.errors import InputError, unknown
+from surefoot.errors import InputError, listed, shown, unknown
 from surefoot.runs.files import atomic_write, read_bytes
 
 Array = NDArray[np.float64]
@@ -77,6 +77,8 @@ def read_returns(
     which any column has a gap are left out). `prices` turns prices into returns; by default a
     table that looks like prices is refused, and `prices=False` says that it is not.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"path = {shown(path)}: it must be the name of a file")
     raw = raw_file(str(path), read_bytes(path))
     return _table(raw, columns, index, missing, prices, decimal)
 
@@ -91,7 +93,8 @@ def as_table(
 ) -> ReturnTable:
     """The same of a mapping, a pandas or polars table, or an array `[rows, columns]`."""
     if isinstance(returns, ReturnTable):
-        chosen = _chosen(returns, columns, "returns", None)
+        columns = None if columns is None else one_line(listed(columns, "columns"), "columns")
+        chosen = _chosen(returns, columns, "returns", set())
         return ReturnTable(
             {name: returns[name] for name in chosen},
             {name: returns.dates[name] for name in chosen if name in returns.dates},
@@ -132,6 +135,8 @@ def _table(
     decimal: Decimal,
 ) -> ReturnTable:
     _check_options(missing, decimal)
+    if columns is not None:
+        columns = one_line(listed(columns, "columns"), "columns")
     own, dates, notes = find_index(raw, columns, index)
     values, remarks = _numbers(raw, _chosen(raw.columns, columns, raw.name, own), decimal)
     notes += remarks
@@ -178,15 +183,15 @@ def _check_options(missing: str, decimal: str) -> None:
 
 
 def _chosen(
-    table: Mapping[str, Any], columns: Sequence[str] | None, where: str, index: str | None
+    table: Mapping[str, Any], columns: Sequence[str] | None, where: str, left_out: set[str]
 ) -> list[str]:
-    """The names that were asked for, or all but the index."""
+    """The names that were asked for, or all but those that say which a row is."""
     for name in columns or ():
         if name not in table:
             raise unknown(f"column of {where}", name, [each for each in table if each])
     if columns is not None:
-        return one_line(columns, "columns")
-    return [name for name in table if name != index]
+        return list(columns)
+    return [name for name in table if name not in left_out]
 
 
 # --- numbers -----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -12,18 +13,33 @@ from surefoot.comparison.dates import DATE_NAMES, Dates, dates_of, rows_per_year
 from surefoot.comparison.raw_tables import UNNAMED, RawTable
 from surefoot.errors import InputError, unknown
 
+SURELY = 10  # rows from which on 1, 2, 3, ... in a table are no returns at all
+YEARS = (1500, 2099)  # between which they are none in any number of rows
 # Names under which whole numbers, each larger than the one before, are no returns.
-SURELY = 10  # rows from which on 1, 2, 3, ... in the first column of a file are no returns at all
-COUNTERS = frozenset({UNNAMED, "index", "unnamed: 0", "level_0", "row", "id", "episode", "seed",
-                      "trial", "step"})  # fmt: skip
+COUNTERS = re.compile(
+    r"|index|unnamed: \d+(\.\d+)*|level_\d+|row|id|episode|seed|trial|step", re.IGNORECASE
+)
 
 
 def find_index(
     raw: RawTable, columns: Sequence[str] | None, wanted: str | None
-) -> tuple[str | None, Dates | None, list[str]]:
-    """The column that says when or which a row is, its dates, and what to tell of it."""
+) -> tuple[set[str], Dates | None, list[str]]:
+    """The columns that say when or which a row is, its dates, and what to tell of them."""
     if wanted == "none" and wanted not in raw.columns:
-        return None, None, []
+        return set(), None, []
+    own, dates, notes = _marked(raw, columns, wanted)
+    left_out = set() if own is None else {own}
+    for name in raw.columns if columns is None else ():
+        if name not in left_out and _counts(raw, name):
+            left_out.add(name)
+            notes.append(f"{_called(name)} counts the rows and is not compared")
+    return left_out, dates, notes
+
+
+def _marked(
+    raw: RawTable, columns: Sequence[str] | None, wanted: str | None
+) -> tuple[str | None, Dates | None, list[str]]:
+    """The one column with dates, or that is named or marked as the index."""
     if wanted is not None and wanted not in raw.columns:
         raise unknown(f"column of {raw.name}", wanted, [each for each in raw.columns if each])
     free = [name for name in raw.columns if columns is None or name not in columns]
@@ -39,10 +55,8 @@ def find_index(
         raise InputError(f"{raw.name}: row 1, column 1 has no name, and its values are no index")
     if marked is not None:
         return marked, None, [f"{_called(marked)} is the index and is not compared"]
-    if free and _counts(raw, free[0]):
-        return free[0], None, [f"{_called(free[0])} counts the rows and is not compared"]
     for name in free if columns is None else ():
-        if name.lower() in DATE_NAMES - {"time", "day", "month"}:
+        if name.lower() in DATE_NAMES - {"time", "day", "month"} and not _counts(raw, name):
             raise InputError(
                 f"{raw.cell(0, name)} holds {raw.cells(name)[0]!r}, which is not a date that "
                 "can be read: write YYYY-MM-DD, or choose columns"
@@ -75,16 +89,16 @@ def _labels(raw: RawTable, name: str) -> bool:
 
 
 def _counts(raw: RawTable, name: str) -> bool:
-    """Whether a column is filled like row numbers or seeds, whole and each one larger, and named
-    like them; a longer one under any name where each is larger by 1."""
-    if name != next(iter(raw.columns)):
-        return False
+    """Whether a column is filled like row numbers or seeds, whole and each one larger (or each one
+    smaller), and named like them; a longer one, or one of years, under any name where each differs
+    by 1."""
     try:
         values = np.array([float(cell) for cell in raw.cells(name)])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, InputError):
         return False
     if len(values) < 2 or not np.isfinite(values).all() or (values % 1 != 0).any():
         return False
-    steps = np.diff(values)
-    by_one = raw.from_file and len(values) >= SURELY and bool((steps == 1).all())
-    return by_one or (name.lower() in COUNTERS and bool((steps > 0).all()))
+    steps = np.diff(values) * np.sign(values[-1] - values[0])
+    years = YEARS[0] <= values.min() and values.max() <= YEARS[1]
+    by_one = bool((steps == 1).all()) and (years or len(values) >= SURELY)
+    return (raw.whole_table and by_one) or bool(COUNTERS.fullmatch(name) and (steps > 0).all())

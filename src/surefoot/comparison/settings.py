@@ -10,7 +10,7 @@ import numpy as np
 
 from surefoot.comparison.memory import BLOCKS, Blocks
 from surefoot.core.array import check_tolerance
-from surefoot.errors import InputError, must_fit, unknown
+from surefoot.errors import InputError, is_whole, must_fit, real, shown, unknown
 
 
 def usual_trim(size: int) -> float:
@@ -49,15 +49,27 @@ class TestSettings:
 
     def __post_init__(self) -> None:
         check_tolerance(self.tolerance)
-        if not isinstance(self.resamples, int | np.integer) or self.resamples < 19:
-            raise InputError(f"resamples = {self.resamples}: a test at level 0.05 needs 19 or more")
+        if not is_whole(self.resamples) or self.resamples < 19:
+            many = shown(self.resamples)
+            raise InputError(f"resamples = {many}: a test at level 0.05 needs 19 or more")
         must_fit(8 * int(self.resamples), f"resamples = {self.resamples}: they")  # a few doubles
-        if not isinstance(self.seed, int | np.integer) or self.seed < 0:
-            raise InputError(f"seed = {self.seed}: it must be a whole number that is not negative")
-        if self.trim is not None and not 0 <= self.trim < 0.5:
-            raise InputError(f"trim = {self.trim}: it must be at least 0 and below 0.5")
+        if not is_whole(self.seed) or self.seed < 0:
+            seed = shown(self.seed)
+            raise InputError(f"seed = {seed}: it must be a whole number that is not negative")
+        if not isinstance(self.paired, bool | np.bool_):
+            raise InputError(f"paired = {shown(self.paired)}: it must be true or false")
+        if self.trim is not None and not 0 <= real(self.trim) < 0.5:
+            raise InputError(f"trim = {shown(self.trim)}: it must be at least 0 and below 0.5")
         if self.blocks not in BLOCKS:
             raise unknown("blocks", self.blocks, BLOCKS)
+        plain = {
+            "resamples": int(self.resamples),
+            "seed": int(self.seed),
+            "tolerance": float(self.tolerance),
+            "paired": bool(self.paired),
+        }
+        for name, value in plain.items():  # as they are saved
+            object.__setattr__(self, name, value)
 
 
 def plain_settings(settings: Mapping[str, Any]) -> TestSettings:

@@ -21,7 +21,7 @@ from surefoot.comparison.memory import memory_of
 from surefoot.comparison.pairs import PairResult, all_pairs
 from surefoot.comparison.returns import as_table
 from surefoot.comparison.settings import TestSettings
-from surefoot.errors import InputError
+from surefoot.errors import InputError, real, shown
 
 Array = NDArray[np.float64]
 CORRECTIONS = ("holm", "romano-wolf")
@@ -84,8 +84,8 @@ def maximality(
 
     `returns` and `prices` are those of `compare`, `settings` those of `TestSettings`.
     """
-    if order not in (1, 2):
-        raise InputError(f"order = {order}: maximality is offered at order 1 and 2")
+    if real(order) not in (1, 2):
+        raise InputError(f"order = {shown(order)}: maximality is offered at order 1 and 2")
     table = as_table(returns, prices=prices)
     if len(table) < 2:
         raise InputError("maximality needs at least 2 columns")
@@ -95,9 +95,9 @@ def maximality(
     length = max(memory_of(z, dependence, chosen.blocks).length for z in table.columns.values())
     done = all_pairs(table.columns, dict.fromkeys(table, length), chosen, keep=True)
     kept = {pair: one.joint[order - 1] for pair, one in done.items() if one.joint is not None}
-    least = min(kept, key=lambda pair: kept[pair].excess)
-    statistic = kept[least].excess
+    least = min(kept, key=lambda pair: kept[pair].excess * kept[pair].unit)
+    statistic = kept[least].excess * kept[least].unit
     slack = 1e-6 * abs(statistic)  # resamples are kept as 32 bits
-    smallest = np.min([one.suprema for one in kept.values()], axis=0)
+    smallest = np.min([one.suprema * np.float64(one.unit) for one in kept.values()], axis=0)
     reached = int(np.count_nonzero(smallest >= statistic - slack))
     return Maximality(order, statistic, (1 + reached) / (1 + chosen.resamples), least)

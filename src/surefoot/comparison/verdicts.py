@@ -30,8 +30,9 @@ from surefoot.comparison.saving import check_directory
 from surefoot.comparison.settings import TestSettings
 from surefoot.comparison.stepdown import CORRECTIONS, corrected
 from surefoot.comparison.summaries import summary_of
+from surefoot.core.array import check_tolerance
 from surefoot.core.stats import holm
-from surefoot.errors import InputError, unknown
+from surefoot.errors import InputError, between_0_and_1, unknown
 from surefoot.runs.files import portable_path
 
 
@@ -58,11 +59,12 @@ def compare(
 ) -> Comparison:
     """Compare samples of returns (larger is better) by first and second order dominance.
 
-    `returns` is a dict of columns, a pandas or polars table, or an array `[rows, columns]` with
-    `names`; columns may have different lengths. `missing` and `prices` say what becomes of gaps and
-    of prices, as in `read_returns`. `tolerance`, in the units of the returns, is what
-    dominance forgives. `paired` says that a row holds outcomes of one and the same day, seed or
-    task in every column, and is taken to be so where all columns have the same rows. `dependence`
+    `returns` is a dict of columns, a pandas or polars table, an array `[rows, columns]`, or a list
+    of columns with their `names`; columns may have different lengths. `missing` and `prices` say
+    what becomes of gaps and of prices, as in `read_returns`. `tolerance`, in the units of the
+    returns, is what dominance forgives. `paired` says that a row holds outcomes of one and the same
+    day, seed or task in every column, and is taken to be so where all columns have the same rows.
+    `dependence`
     says whether rows depend on those before: "auto" looks at each column, "none", or the length of
     the blocks to draw. `correction` is for many pairs: "holm", or "romano-wolf", a step-down from
     resamples that all pairs share, in blocks of the longest of their lengths.
@@ -73,10 +75,10 @@ def compare(
     """
     if correction not in CORRECTIONS:
         raise unknown("correction", correction, CORRECTIONS)
+    check_tolerance(tolerance)
     if further and tolerance:
         raise InputError(f"further: its tests have no tolerance (it is {tolerance:g})")
-    if not 0 < level < 1:
-        raise InputError(f"level = {level}: it must lie between 0 and 1")
+    between_0_and_1(level=level)
     table = as_table(returns, names, columns, missing=missing, prices=prices)
     if len(table) < 2:
         raise InputError(f"{source or 'returns'}: a comparison needs at least 2 columns")
@@ -84,10 +86,10 @@ def compare(
         rows = ", ".join(f"{name}: {len(column)}" for name, column in table.items())
         raise InputError(f"paired: the columns have not the same rows ({rows})")
     settings = TestSettings(
-        int(resamples),
+        resamples,
         seed,
-        float(tolerance),
-        table.aligned if paired is None else bool(paired),
+        tolerance,
+        table.aligned if paired is None else paired,
         trim,
         blocks,
     )

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from surefoot.core.sorting import network_sort
-from surefoot.errors import InputError
+from surefoot.errors import InputError, real, shown
 
 Array = Any  # any array of the array API standard: NumPy, JAX, torch, ...
 
@@ -76,8 +76,38 @@ def as_float(xp: Any, x: Array, name: str = "z") -> Array:
     if xp.isdtype(x.dtype, "integral"):
         digits = 53 if xp.finfo(wide).bits == 64 else 24
         holds = (x <= 2**digits) & (x >= (-(2**digits) if xp.iinfo(x.dtype).min < 0 else 0))
-        _check_where(xp, holds, x, name, f"has more than the {digits} bits of {wide}")
+        check_where(xp, holds, x, name, f"has more than the {digits} bits of {wide}")
     return xp.astype(x, wide)
+
+
+def as_jax(x: Any, name: str) -> jax.Array:
+    """The same of anything that holds numbers, lists among it, as an array of JAX."""
+    refuse_masked(x, name)
+    if x is None:
+        raise InputError(f"{name} is None: real numbers are needed")
+    try:
+        if not isinstance(x, jax.Array) and not any(map(is_traced, jax.tree.leaves(x))):
+            x = as_float(np, np.asarray(x), name)  # JAX would cut large whole numbers short
+        return as_float(jnp, jnp.asarray(x), name)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # text, ragged rows
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"{name}: real numbers are needed: {reason}") from None
+
+
+def as_flags(x: Any, name: str) -> Array:
+    """True or false, or 1 or 0, as an array; traced ones are taken as they are."""
+    refuse_masked(x, name)
+    if any(map(is_traced, jax.tree.leaves(x))):
+        return jnp.asarray(x, bool)
+    try:
+        flags = np.asarray(x)
+    except ValueError:
+        raise InputError(f"{name} has rows of unequal lengths") from None
+    if flags.dtype.kind not in "biu":
+        raise InputError(f"{name} holds {flags.dtype}: true or false is needed")
+    if not np.isin(flags, (0, 1)).all():
+        raise InputError(f"{name} = {shown(x)}: true or false is needed, or 1 or 0")
+    return flags.astype(bool)
 
 
 def answer_dtype(xp: Any, x: Array) -> Any:
@@ -114,13 +144,14 @@ def check_particles(xp: Any, z: Array, name: str, min_ndim: int = 1) -> Array:
     if z.ndim < min_ndim:
         axes = "[..., A, N]" if min_ndim == 2 else "[..., N]"
         raise InputError(f"{name} has shape {tuple(z.shape)}: it needs axes {axes}")
-    if z.shape[-1] == 0:
-        raise InputError(f"{name} has shape {tuple(z.shape)}: the particle axis (last) is empty")
+    for axis, kind in ((-1, "particle axis (last)"), (-2, "action axis (last but one)"))[:min_ndim]:
+        if z.shape[axis] == 0:
+            raise InputError(f"{name} has shape {tuple(z.shape)}: the {kind} is empty")
     z = as_float(xp, z, name)
     small = xp.abs(z) <= largest(xp, z.dtype, z.shape[-1])  # NaN is not
     if not is_traced(z) and not bool(xp.all(small)):
-        _check_where(xp, xp.isfinite(z), z, name, "is not finite")
-        _check_where(xp, small, z, name, "is too large to be added up")
+        check_where(xp, xp.isfinite(z), z, name, "is not finite")
+        check_where(xp, small, z, name, "is too large to be added up")
     return z
 
 
@@ -142,26 +173,24 @@ def check_weights(xp: Any, weights: Array, z: Array, name: str) -> Array:
     allowed = {"float64": 1e-8, "bfloat16": 1e-2, "float16": 1e-3}
     near = allowed.get(str(weights.dtype).split(".")[-1], 1e-4)
     weights = as_float(xp, weights, name)
-    _check_where(xp, xp.isfinite(weights), weights, name, "is not finite")
-    _check_where(xp, weights >= 0, weights, name, "is negative")
-    _check_where(xp, weights <= 1 + near, weights, name, "is more than one")
+    check_where(xp, xp.isfinite(weights), weights, name, "is not finite")
+    check_where(xp, weights >= 0, weights, name, "is negative")
+    check_where(xp, weights <= 1 + near, weights, name, "is more than one")
     if not is_traced(weights):
         summed = total(xp, weights)
-        _check_where(xp, xp.abs(summed - 1) <= near, summed, f"the sum of {name}", "is not one")
+        check_where(xp, xp.abs(summed - 1) <= near, summed, f"the sum of {name}", "is not one")
     return xp.broadcast_to(weights, z.shape)
 
 
 def check_level(value: float, name: str) -> None:
     """A risk level in (0, 1]; traced levels cannot be looked at."""
-    if not is_traced(value) and (isinstance(value, str) or not 0 < float(value) <= 1):
-        raise InputError(f"{name} = {value}: it must lie in (0, 1]")
+    if not is_traced(value) and not 0 < real(value) <= 1:
+        raise InputError(f"{name} = {shown(value)}: it must lie in (0, 1]")
 
 
 def check_tolerance(value: float, name: str = "tolerance") -> None:
-    if is_traced(value):
-        return
-    if isinstance(value, str) or not (float(value) >= 0 and math.isfinite(float(value))):
-        raise InputError(f"{name} = {value}: it must be a finite number that is not negative")
+    if not is_traced(value) and not 0 <= real(value) < math.inf:
+        raise InputError(f"{name} = {shown(value)}: it must be a finite number, not negative")
 
 
 def broadcast(x: tuple[int, ...], y: tuple[int, ...], x_name: str, y_name: str) -> tuple[int, ...]:
@@ -178,7 +207,8 @@ def broadcast(x: tuple[int, ...], y: tuple[int, ...], x_name: str, y_name: str) 
     return tuple(reversed(out))
 
 
-def _check_where(xp: Any, ok: Array, values: Array, name: str, complaint: str) -> None:
+def check_where(xp: Any, ok: Array, values: Array, name: str, complaint: str) -> None:
+    """Refuse values that are not `ok`, where they can be looked at; names the first of them."""
     if is_traced(ok) or bool(xp.all(ok)):
         return
     places = zip(*xp.nonzero(xp.logical_not(ok)), strict=True) if ok.ndim else [()]

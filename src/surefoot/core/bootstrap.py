@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefoot.core.stats import Interval, check_level, checked_values, moments, samples, scalar
-from surefoot.errors import InputError
+from surefoot.errors import InputError, count_at_least
 
 Array = NDArray[np.float64]
 FEW = 10  # independent values below which a bootstrap interval is too narrow to lean on
@@ -34,7 +34,7 @@ def bootstrap_interval(
     """
     values = checked_values(x, "x", at_least=2)
     check_level(level)
-    counts = _counts(len(values), resamples, np.random.default_rng(seed))
+    counts = _counts(len(values), resamples, _random(seed))
     first = values[:1]  # shifted by it, constant values stay exact
     drawn = first[0] + counts @ (values - first) / len(values)
     return _percentiles(moments(values, 0)[0], drawn, len(values), level)
@@ -45,7 +45,8 @@ def performance_profile(
 ) -> Interval:
     """Share of runs that score above each of `levels` (Agarwal et al., 2021), with pointwise
     bootstrap intervals."""
-    above = checked_values(scores, "scores", at_least=2)[:, None] > np.asarray(levels, dtype=float)
+    wanted = checked_values(levels, "levels", at_least=1)
+    above = checked_values(scores, "scores", at_least=2)[:, None] > wanted
     return bootstrap_interval(above.astype(float), seed, level=level)
 
 
@@ -63,7 +64,8 @@ def improvement(
     check_level(level)
     if not tasks:
         raise InputError("tasks is empty: there is nothing to compare")
-    rng, estimate, drawn, runs = np.random.default_rng(seed), 0.0, np.zeros(resamples), 0
+    count_at_least(100, resamples=resamples)
+    rng, estimate, drawn, runs = _random(seed), 0.0, np.zeros(resamples), 0
     for x, y in tasks:
         first, second = samples(x, y, paired=False)
         wins = np.heaviside(first[:, None] - second[None, :], 0.5)
@@ -73,10 +75,14 @@ def improvement(
     return _percentiles(np.float64(estimate / len(tasks)), drawn / len(tasks), runs, level)
 
 
+def _random(seed: int) -> np.random.Generator:
+    count_at_least(0, seed=seed)
+    return np.random.default_rng(seed)
+
+
 def _counts(n: int, resamples: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """How often each of n values is in a resample, `[resamples, n]`."""
-    if resamples < 100:
-        raise InputError(f"resamples is {resamples}: an interval needs at least 100")
+    count_at_least(100, resamples=resamples)
     return rng.multinomial(n, np.full(n, 1 / n), size=resamples)
 
 
@@ -108,8 +114,7 @@ def iqm_interval(
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2:
         raise InputError(f"scores must be [runs, tasks], not of shape {values.shape}")
-    if resamples < 100:
-        raise InputError(f"resamples is {resamples}: an interval needs at least 100")
+    count_at_least(100, resamples=resamples)
     check_level(level)
     from scipy.stats import bootstrap, trim_mean
 
@@ -126,7 +131,7 @@ def iqm_interval(
         batch=max(1, 2_000_000 // values.size),  # bounds the memory: 16 MB of drawn scores
         confidence_level=level,
         method="percentile",
-        rng=np.random.default_rng(seed),
+        rng=_random(seed),
     ).confidence_interval
     low, high = float(bounds.low), float(bounds.high)
     return Interval(interquartile_mean(values), low, high, len(values), level)

@@ -30,7 +30,7 @@ from surefoot.core.shortfall import (
     standings,
     violations,
 )
-from surefoot.errors import InputError
+from surefoot.errors import InputError, real, shown
 
 
 def fsd_dominates(
@@ -196,7 +196,9 @@ def dominance_matrix(
         z, assume_sorted = s.z, True
     else:
         xp = array.namespace(z=z, weights=weights)
-        array.check_particles(xp, z, "z", min_ndim=2)
+        particles = array.check_particles(xp, z, "z", min_ndim=2)
+        array.check_weights(xp, weights, particles, "weights")
+        weights = xp.broadcast_to(weights, z.shape)
     compare = ssd_dominates if order == 2 else fsd_dominates
 
     def row(a: int) -> Array:
@@ -234,5 +236,5 @@ def dominant_set(
 
 
 def _check_order(order: int) -> None:
-    if order not in (1, 2):
-        raise InputError(f"order = {order}: dominance is offered at order 1 and 2")
+    if real(order) not in (1, 2):
+        raise InputError(f"order = {shown(order)}: dominance is offered at order 1 and 2")

@@ -13,7 +13,7 @@ make up for it: the quantile of Student's distribution at the level of `c` norma
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ from scipy.special import ndtr, stdtrit
 from surefoot.core import array
 from surefoot.core.array import Array, pairwise_sum
 from surefoot.core.particles import centred
-from surefoot.errors import InputError
+from surefoot.errors import InputError, shown
 
 MOST = (
     128  # degrees of freedom in the table; beyond, Student's quantile is within 2 % of c at c = 3
@@ -111,19 +111,32 @@ def average(z: jax.Array) -> jax.Array:
     return array.divide(pairwise_sum(jnp.moveaxis(z, 0, -1)), z.shape[0])
 
 
-def check_counts(n: Array | Known, actions: int) -> None:
-    """One whole number per action, none negative, and an error for each if there are errors."""
+def as_counts(n: Any, shape: tuple[int, ...]) -> jax.Array | Known:
+    """A count for each action, as whole as it came, and an error for each if there are errors."""
     if isinstance(n, Known):
-        check_counts(n.n, actions)
-        if tuple(n.error.shape) != (actions,):
-            raise InputError(
-                f"error has shape {tuple(n.error.shape)}: it takes one for each of {actions} "
-                "actions"
-            )
-        return
-    if tuple(n.shape) != (actions,):
+        counts = as_counts(n.n, shape)
+        assert not isinstance(counts, Known)
+        error = _numbers(n.error, "error", shape, "error")
+        _refuse(error, error >= 0, "error", "errors must be numbers that are not negative")
+        return Known(counts, error)
+    counts = _numbers(n, "n", shape, "count")
+    fine = (counts >= 0) & (counts < jnp.inf)
+    _refuse(counts, fine, "n", "counts must be finite and not negative")
+    return counts
+
+
+def _numbers(x: Any, name: str, shape: tuple[int, ...], kind: str) -> jax.Array:
+    if not isinstance(x, jax.Array):
+        x = array.as_jax(x, name)
+    if not jnp.issubdtype(x.dtype, jnp.integer):
+        x = array.as_float(jnp, x, name)
+    if x.shape != shape:
         raise InputError(
-            f"n has shape {tuple(n.shape)}: it takes one count for each of {actions} actions"
+            f"{name} has shape {x.shape}: it takes one {kind} for each of {shape[-1]} actions"
         )
-    if not array.is_traced(n) and not bool((np.asarray(n) >= 0).all()):  # nor NaN
-        raise InputError(f"n = {np.asarray(n).tolist()}: counts must not be negative")
+    return x
+
+
+def _refuse(x: jax.Array, fine: jax.Array, name: str, wanted: str) -> None:
+    if not array.is_traced(fine) and not bool(fine.all()):  # nor NaN
+        raise InputError(f"{name} = {shown(x.tolist())}: {wanted}")

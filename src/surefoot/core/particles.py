@@ -23,7 +23,7 @@ import numpy as np
 from surefoot.core import array
 from surefoot.core.array import Array
 from surefoot.core.coupling import WEIGHT_ROUNDING, Sorted, couple, sort_particles
-from surefoot.errors import InputError
+from surefoot.errors import InputError, real, shown
 
 
 def quantile(
@@ -184,6 +184,10 @@ def cvar(
     """
     array.check_level(alpha, "alpha")
     xp, s = sort_particles(z, weights, assume_sorted=assume_sorted)
+    # A smaller share than this is all of the lowest particle: it would vanish in the product.
+    eps = float(xp.finfo(s.z.dtype).eps)
+    least = eps**2 if s.weight is None else 2 * WEIGHT_ROUNDING * eps
+    alpha = alpha if array.is_traced(alpha) else least if alpha < least else alpha
     return xp.astype(_integral(xp, s, alpha, "alpha") / alpha, s.dtype)
 
 
@@ -227,8 +231,8 @@ def moment(z: Array, order: int, *, weights: Array | None = None, central: bool 
     xp = array.namespace(z=z, weights=weights)
     dtype = array.answer_dtype(xp, z)
     z = array.check_particles(xp, z, "z")
-    if order < 1 or order != int(order):
-        raise InputError(f"order = {order}: it must be a whole number from 1 on")
+    if not 1 <= real(order) < math.inf or order != int(order):
+        raise InputError(f"order = {shown(order)}: it must be a whole number from 1 on")
     w = None if weights is None else array.check_weights(xp, weights, z, "weights")
     if central:
         z = z - _average(xp, z, w)[..., None]
@@ -251,13 +255,13 @@ def wasserstein(
     assume_sorted: bool = False,
 ) -> Array:
     """Exact `W_p` of two distributions on the line, `p >= 1` (also `math.inf`)."""
-    if not p >= 1:
-        raise InputError(f"p = {p}: the Wasserstein distance needs p >= 1")
+    if not real(p) >= 1:
+        raise InputError(f"p = {shown(p)}: the Wasserstein distance needs p >= 1")
     xp, c = couple(x, y, x_weights, y_weights, assume_sorted=assume_sorted)
     gap = xp.abs(c.x - c.y)
     if math.isinf(p):
-        real = gap if c.share is None else xp.where(c.share > 0, gap, xp.zeros_like(gap))
-        distance = xp.max(real, axis=-1)
+        met = gap if c.share is None else xp.where(c.share > 0, gap, xp.zeros_like(gap))
+        distance = xp.max(met, axis=-1)
     else:
         distance = c.expect(xp, gap) if p == 1 else c.expect(xp, gap**p) ** (1 / p)
     return xp.astype(distance, c.dtype)

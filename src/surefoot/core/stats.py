@@ -19,13 +19,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import floor, isfinite, log10
+from math import floor, inf, isfinite, log10
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefoot.errors import InputError
+from surefoot.errors import InputError, between_0_and_1, real
 
 Array = NDArray[np.float64]
 
@@ -134,9 +134,10 @@ def share_interval(hits: ArrayLike, level: float = 0.95) -> Interval:
     from scipy.stats import binomtest
 
     check_level(level)
-    hits = np.asarray(hits, bool).ravel()
-    if not hits.size:
-        raise InputError("a share of nothing: at least one value is needed")
+    values = checked_values(hits, "hits", at_least=1).ravel()
+    if not np.isin(values, (0, 1)).all():
+        raise InputError("hits must be true or false, or 1 or 0, once for each try")
+    hits = values.astype(bool)
     between = binomtest(int(hits.sum()), hits.size).proportion_ci(level)
     return Interval(float(hits.mean()), float(between.low), float(between.high), hits.size, level)
 
@@ -201,9 +202,9 @@ def equivalence(
     Use it for claims of "no difference". Choose the margin, in the data's units, before
     looking at the data; `paired` as in `paired_difference` against `welch`.
     """
-    if not (isfinite(margin) and margin > 0):
+    if not 0 < real(margin) < inf:
         raise InputError(f"margin must be a positive number, not {margin!r}")
-    if not 0 < alpha < 0.5:
+    if not 0 < real(alpha) < 0.5:
         raise InputError(f"alpha must lie between 0 and 0.5, not {alpha!r}")
     x, y = samples(x, y, paired=paired)
     # Not equivalent from below: difference <= -margin; from above: difference >= margin.
@@ -286,7 +287,7 @@ def checked_values(x: ArrayLike, name: str, *, at_least: int, axis: int = 0) -> 
         values = raw.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must hold numbers: {error}") from None
-    if values.ndim == 0 or not -values.ndim <= axis < values.ndim:
+    if values.ndim == 0 or axis not in range(-values.ndim, values.ndim):
         raise InputError(f"{name} of shape {values.shape} has no axis {axis}")
     if values.size == 0:
         raise InputError(f"{name} is empty")
@@ -299,8 +300,7 @@ def checked_values(x: ArrayLike, name: str, *, at_least: int, axis: int = 0) -> 
 
 
 def check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1, not {level!r}")
+    between_0_and_1(level=level)
 
 
 def scalar(value: Any) -> Any:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surefoot.envs.finite import SUM_TOLERANCE, TabularMDP
-from surefoot.errors import InputError
+from surefoot.core.array import check_tolerance
+from surefoot.envs.finite import SUM_TOLERANCE, TabularMDP, check_process
+from surefoot.errors import InputError, count_at_least, real, shown
 
 
 class ValueIteration(NamedTuple):
@@ -51,6 +52,7 @@ def reward_moments(mdp: TabularMDP) -> tuple[np.ndarray, np.ndarray]:
     E[Y^2] = (l - mu)^2 Phi(a) + (h - mu)^2 (1 - Phi(b))
              + s^2 (Phi(b) - Phi(a) + a phi(a) - b phi(b)).
     """
+    check_process(mdp)
     mean = np.asarray(mdp.reward_mean, np.float64).copy()
     std = np.asarray(mdp.reward_std, np.float64)
     variance = np.zeros_like(mean)
@@ -79,11 +81,10 @@ def value_iteration(
     For gamma < 1 the values are then within tolerance * gamma / (1 - gamma) of the optimum. At
     gamma = 1 the sweeps converge where every policy that never ends is worth minus infinity.
     """
+    check_process(mdp)
     check_gamma(gamma)
-    if not tolerance >= 0 or max_iterations < 1:
-        raise InputError(
-            f"tolerance {tolerance} must not be negative, max_iterations {max_iterations} positive"
-        )
+    count_at_least(1, max_iterations=max_iterations)
+    check_tolerance(tolerance)
     model, infeasible = _model(mdp), ~mdp.feasible
     expected = _expected(model)
     v, residual, iterations = np.zeros(mdp.num_states), np.inf, 0
@@ -99,12 +100,22 @@ def value_iteration(
 
 def optimal_actions(q: np.ndarray, tolerance: float = 1e-9) -> np.ndarray:
     """[S, A]: which actions are within `tolerance` of their state's best."""
+    check_tolerance(tolerance)
+    q = np.asarray(q)
+    if q.ndim < 1 or not q.size or q.dtype.kind not in "iuf":
+        raise InputError(f"q is {q.dtype} of shape {q.shape}: it must be numbers [S, A]")
     return q >= q.max(axis=-1, keepdims=True) - tolerance
 
 
 def policy_probabilities(mdp: TabularMDP, policy: Any) -> np.ndarray:
     """[S, A] float64 from probabilities [S, A] or one action per state [S], checked."""
-    p: np.ndarray = np.asarray(policy)
+    check_process(mdp)
+    try:
+        p: np.ndarray = np.asarray(policy)
+        if p.dtype.kind not in "biuf":
+            raise TypeError(f"it is an array of {p.dtype}")
+    except (TypeError, ValueError) as error:
+        raise InputError(f"policy must hold numbers: {error}") from None
     size, num_actions = mdp.num_states, mdp.num_actions
     if p.shape == (size,) and np.issubdtype(p.dtype, np.integer):
         if (bad := np.flatnonzero((p < 0) | (p >= num_actions))).size:
@@ -119,9 +130,8 @@ def policy_probabilities(mdp: TabularMDP, policy: Any) -> np.ndarray:
     total = p.sum(axis=1)
     wrong = ~(np.isfinite(p).all(axis=1) & (p >= 0).all(axis=1) & (abs(total - 1) < SUM_TOLERANCE))
     if (bad := np.flatnonzero(wrong)).size:
-        raise InputError(
-            f"policy[s={bad[0]}] is {p[bad[0]]}: probabilities must be >= 0 and sum to 1"
-        )
+        row = shown(p[bad[0]].tolist())
+        raise InputError(f"policy[s={bad[0]}] is {row}: probabilities must be >= 0 and sum to 1")
     if (pairs := np.argwhere((p > 0) & ~mdp.feasible)).size:
         state, action = pairs[0]
         raise InputError(f"policy[s={state}, a={action}] uses an infeasible action")
@@ -164,8 +174,8 @@ def evaluate_policy(
 
 def expected_visits(mdp: TabularMDP, policy: Any) -> np.ndarray:
     """[S]: how often each state is met in an episode of `policy`, which has to end."""
-    model = _model(mdp)
-    flow, ends = _flow(policy_probabilities(mdp, policy), model)
+    probs, model = policy_probabilities(mdp, policy), _model(mdp)
+    flow, ends = _flow(probs, model)
     keep = _reachable(flow, mdp.start_distribution > 0)
     _check_proper(flow, ends, keep)
     return np.where(keep, np.nan_to_num(_solve(flow.T, 1.0, mdp.start_distribution, keep)), 0.0)
@@ -183,12 +193,17 @@ def surest(mdp: TabularMDP, gamma: float = 1.0, tolerance: float = 1e-9) -> Sure
     """The actions of the best mean whose return varies least, if they are taken from then on.
 
     Where one of the actions of the best mean dominates the others it is this one: of equal means
-    the dominant return has the least variance. `tolerance` is relative to the rewards.
+    the dominant return has the least variance. `tolerance` is relative to the rewards. Where a
+    circle is worth as much as going on, the policy goes on: its episodes end.
     """
+    check_tolerance(tolerance)
+    check_process(mdp)
     size = float(np.abs(mdp.reward_mean).max() or 1.0)
     values = value_iteration(mdp, gamma, 1e-13 * size)
     best = optimal_actions(values.q, tolerance * size)
-    policy = best.argmax(axis=1)
+    policy = _ending(mdp, best)
+    # From a policy that ends, steps that lessen the variance lead to no other: round a circle of
+    # no variance it would have to be the same everywhere.
     while True:
         spread = np.where(best, evaluate_policy(mdp, policy, gamma).q_variance, np.inf)
         least = spread <= spread.min(axis=1, keepdims=True) + (tolerance * size) ** 2
@@ -196,6 +211,19 @@ def surest(mdp: TabularMDP, gamma: float = 1.0, tolerance: float = 1e-9) -> Sure
         if (now == policy).all():
             return Surest(least, policy, values.v)
         policy = now
+
+
+def _ending(mdp: TabularMDP, allowed: np.ndarray) -> np.ndarray:
+    """[S]: one of the allowed actions each, so that the episode ends wherever they can end it."""
+    model = _model(mdp)
+    policy = allowed.argmax(axis=1)
+    leads = (model.probability > model.continues).any(axis=-1)  # [S, A] to the end
+    done = np.zeros(len(policy), bool)
+    while (new := (allowed & leads).any(axis=1) & ~done).any():
+        policy = np.where(new, (allowed & leads).argmax(axis=1), policy)
+        done |= new
+        leads = ((model.continues > 0) & done[model.next_state]).any(axis=-1)  # a step nearer
+    return policy
 
 
 def _flow(probs: np.ndarray, model: _Model) -> tuple[np.ndarray, np.ndarray]:
@@ -253,9 +281,9 @@ def _check_proper(flow: np.ndarray, ends: np.ndarray, keep: np.ndarray) -> None:
         )
 
 
-def check_gamma(gamma: float) -> None:
-    if not 0 <= gamma <= 1:
-        raise InputError(f"gamma is {gamma}: a discount lies in [0, 1]")
+def check_gamma(gamma: Any) -> None:
+    if not 0 <= real(gamma) <= 1:
+        raise InputError(f"gamma is {shown(gamma)}: a discount lies in [0, 1]")
 
 
 def _normal_pdf(x: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from gymnasium import spaces
 
 from surefoot.envs.cliffs import CliffGrid, cliff_walk, noisy_states, risky_cliff
 from surefoot.envs.drawing import draw_cells, draw_grid, draw_pixels, draw_text
-from surefoot.envs.finite import TabularMDP
+from surefoot.envs.finite import TabularMDP, check_process
 from surefoot.envs.risk_tasks import finite_task
 from surefoot.errors import InputError, unknown
 
@@ -40,6 +40,7 @@ class TabularEnv(gym.Env[Any, Any]):
     ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise unknown("render mode", render_mode, self.metadata["render_modes"])
+        check_process(mdp)
         if grid is not None and grid.num_states != mdp.num_states:
             raise InputError(f"grid has {grid.num_states} cells, mdp {mdp.num_states} states")
         self.mdp = mdp

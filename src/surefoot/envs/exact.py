@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surefoot.envs.dynamic import check_gamma, policy_probabilities
-from surefoot.envs.finite import TabularMDP
-from surefoot.errors import InputError
+from surefoot.envs.finite import TabularMDP, check_process
+from surefoot.errors import InputError, real, shown
 
 
 class ReturnLaw(NamedTuple):
@@ -46,9 +46,9 @@ class ReturnLaw(NamedTuple):
 
     def cvar(self, level: float | Fraction) -> Fraction:
         """Mean of the worst share `level`, which lies in (0, 1]."""
-        share = Fraction(level)
+        share = level if isinstance(level, Fraction) else real(level)
         if not 0 < share <= 1:
-            raise InputError(f"level is {level}: it must lie in (0, 1]")
+            raise InputError(f"level = {shown(level)}: it must lie in (0, 1]")
         up, down = share.as_integer_ratio()
         left, added = up * self.total, 0
         for z, w in zip(self.values, self.weights, strict=True):
@@ -153,7 +153,8 @@ def exact_process(mdp: TabularMDP, gamma: float | Fraction) -> ExactProcess:
     Rewards must be certain once the outcome is known, probabilities must add up to one exactly
     (quarters do, thirds do not), and no state may be met twice in an episode, whatever is done.
     """
-    check_gamma(float(gamma))
+    check_process(mdp)
+    check_gamma(gamma)
     if np.any(np.asarray(mdp.reward_std) > 0):
         raise InputError("reward_std is not zero: a normal reward has no finite distribution")
     chance, chances = _integers(mdp.probability)

@@ -38,6 +38,11 @@ def cumulative_probability(probability: Array) -> np.ndarray:
     return np.minimum(cdf, 1.0)
 
 
+def check_process(mdp: Any) -> None:
+    if not isinstance(mdp, TabularMDP):
+        raise InputError(f"mdp is a {type(mdp).__name__}: pass a TabularMDP")
+
+
 @dataclass(frozen=True, eq=False)
 class TabularMDP:
     """States 0..S-1, actions 0..A-1, up to M outcomes of each pair; a JAX PyTree.

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
+from surefoot.core.array import as_flags
 from surefoot.envs.discrete import space_size
 from surefoot.errors import InputError
 
@@ -77,16 +78,15 @@ def joint_mask(space: gym.Space[Any], allowed: Any) -> np.ndarray:
 
 
 def _one_mask(allowed: Any, size: int) -> np.ndarray:
-    mask = np.asarray(allowed)
-    if mask.dtype.kind not in "biu" or mask.shape != (size,):
-        what = f"{mask.dtype} of shape {mask.shape}"
-        raise InputError(f"action_mask is {what}, it must be {size} times 0 or 1")
-    return mask.astype(bool)
+    mask = np.asarray(as_flags(allowed, "action_mask"))
+    if mask.shape != (size,):
+        raise InputError(f"action_mask has shape {mask.shape}, it must be {size} times 0 or 1")
+    return mask
 
 
 def checked_masks(masks: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Masks of a batch `[B, A]`, of which each leaves an action; one alone may be `[A]`."""
-    masks = np.atleast_2d(np.asarray(masks, bool))
+    masks = np.atleast_2d(np.asarray(as_flags(masks, "action_masks")))
     if masks.shape != shape:
         raise InputError(f"action_masks of shape {masks.shape}: it must be {shape}")
     if not masks.any(axis=-1).all():

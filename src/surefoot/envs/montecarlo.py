@@ -10,7 +10,7 @@ import numpy as np
 
 from surefoot.envs.dynamic import check_gamma, policy_probabilities
 from surefoot.envs.finite import TabularMDP, cumulative_probability, step
-from surefoot.errors import InputError
+from surefoot.errors import InputError, count_at_least, shown
 
 
 class Rollouts(NamedTuple):
@@ -38,8 +38,9 @@ def simulate_returns(
     takes the first one. Afterwards `policy` ([S, A] or [S]) acts, for at most `horizon` steps.
     """
     check_gamma(gamma)
-    if rollouts < 1 or horizon < 1:
-        raise InputError(f"rollouts {rollouts} and horizon {horizon} must be at least 1")
+    count_at_least(1, rollouts=rollouts, horizon=horizon)
+    if not hasattr(key, "dtype") or not (key.ndim == 0 or key.shape == (2,)):
+        raise InputError(f"key = {shown(key)}: pass a key of JAX, such as jax.random.key(0)")
     probs = policy_probabilities(mdp, policy)
     states, actions = np.broadcast_arrays(state, -1 if action is None else action)
     _check_indices("state", states, 0, mdp.num_states)

@@ -27,8 +27,8 @@ from surefoot.core import array
 from surefoot.core.evidence import (
     Evidence,
     Known,
+    as_counts,
     average,
-    check_counts,
     from_counts,
     from_ensemble,
 )
@@ -36,7 +36,7 @@ from surefoot.core.markup import html_lines, html_table
 from surefoot.core.particles import centred
 from surefoot.core.shortfall import FEW, standings, violations
 from surefoot.core.sorting import network_sort
-from surefoot.errors import InputError, at_least
+from surefoot.errors import InputError, at_least, is_whole, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -157,11 +157,11 @@ class Policy(ABC):
         JAX key or a whole number. `z` is decided in its own precision: NumPy's float64 stays
         float64 whether or not JAX's x64 is on, half precision is calculated in float32.
         """
-        if isinstance(key, int | np.integer):
+        if is_whole(key):
             at_least(0, key=int(key))
             key = jax.random.key(int(key))
         elif not hasattr(key, "dtype") or jnp.issubdtype(key.dtype, jnp.inexact):
-            raise InputError(f"key = {key!r}: pass a whole number, or a key of JAX")
+            raise InputError(f"key = {shown(key)}: pass a whole number, or a key of JAX")
         if any(array.is_traced(x) for x in jax.tree.leaves((z, key, mask, n))):
             z = as_particles(z)
             n = self._as_counts(n, z)
@@ -185,14 +185,7 @@ class Policy(ABC):
             return None
         if z.ndim == 3:
             raise InputError("n and an ensemble z[E, A, N]: pass one kind of evidence, not both")
-        try:
-            for part in n if isinstance(n, Known) else (n,):
-                array.refuse_masked(part, "n")
-            n = jax.tree.map(jnp.asarray, n) if isinstance(n, Known) else jnp.asarray(n)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"n: numbers are needed: {error}") from None
-        check_counts(n, len(z))
-        return n
+        return as_counts(n, (len(z),))
 
     def _decide(
         self,
@@ -267,26 +260,19 @@ def precision(z: Any) -> contextlib.AbstractContextManager[None]:
 
 
 def as_particles(z: Any) -> jax.Array:
-    array.refuse_masked(z, "z")
-    try:
-        z = jnp.asarray(z)
-    except (TypeError, ValueError) as error:  # text, objects, dates, rows of unequal lengths
-        raise InputError(f"z: real numbers are needed: {error}") from None
+    z = array.as_jax(z, "z")
     if z.ndim not in (2, 3) or 0 in z.shape:
         raise InputError(
             f"z has shape {z.shape}: a policy takes [A, N], or an ensemble [E, A, N]; use jax.vmap "
             "for batches"
         )
-    return array.as_float(jnp, z)
+    return z
 
 
 def as_mask(mask: Any, z: Any) -> jax.Array | None:
     if mask is None:
         return None
-    array.refuse_masked(mask, "mask")
-    if not isinstance(mask, jax.Array) and np.asarray(mask).dtype.kind not in "biu":
-        raise InputError(f"mask holds {np.asarray(mask).dtype}: true or false is needed")
-    mask, actions = jnp.asarray(mask, bool), z.shape[-2]
+    mask, actions = jnp.asarray(array.as_flags(mask, "mask")), z.shape[-2]
     if mask.shape != (actions,):
         raise InputError(f"mask has shape {mask.shape}, there are {actions} actions")
     return mask

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from surefoot.core.array import is_traced
-from surefoot.errors import InputError
+from surefoot.errors import InputError, real, shown
 from surefoot.policies.base import DecidedBy, Decision, Policy, View, count, draw
 from surefoot.policies.risk import Greedy
 
@@ -27,8 +27,8 @@ class Explore(Policy):
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
             raise InputError(f"policy = {self.policy!r}: it must be a policy, such as SSD()")
-        if not is_traced(self.explore) and not 0 <= self.explore <= 1:
-            raise InputError(f"explore = {self.explore}: it is a probability")
+        if not is_traced(self.explore) and not 0 <= real(self.explore) <= 1:
+            raise InputError(f"explore = {shown(self.explore)}: it is a probability")
         object.__setattr__(self, "tolerance", self.policy.tolerance)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from surefoot.errors import InputError, unknown
+from surefoot.errors import InputError, shown, unknown
 from surefoot.policies.base import Policy
 from surefoot.policies.risk import CPW, CVaR, Greedy, MeanVariance, Wang
 from surefoot.policies.ssd import SSD
@@ -24,6 +24,8 @@ def policy_named(text: str | Policy) -> Policy:
     """`name`, `name:value` for the main parameter, or `name:field=value,field=value`."""
     if isinstance(text, Policy):
         return text
+    if not isinstance(text, str):
+        raise InputError(f"policy = {shown(text)}: pass a policy, such as SSD(), or its name")
     name, _, rest = text.partition(":")
     if name not in POLICIES:
         raise unknown("policy", name, POLICIES)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from surefoot.core.array import check_level, pairwise_sum
-from surefoot.errors import InputError
+from surefoot.errors import InputError, real, shown
 from surefoot.policies.base import DecidedBy, Policy, View, near_best
 
 
@@ -90,8 +90,8 @@ class Wang(Distortion):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not math.isfinite(self.eta):
-            raise InputError(f"eta = {self.eta}: it must be finite")
+        if not math.isfinite(real(self.eta)):
+            raise InputError(f"eta = {shown(self.eta)}: it must be finite")
 
     def share(self, tau: np.ndarray) -> np.ndarray:
         normal = NormalDist()
@@ -111,8 +111,9 @@ class CPW(Distortion):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.3 <= self.eta <= 1:  # below, b is no longer monotone
-            raise InputError(f"eta = {self.eta}: cumulative probability weighting needs [0.3, 1]")
+        if not 0.3 <= real(self.eta) <= 1:  # below, b is no longer monotone
+            given = shown(self.eta)
+            raise InputError(f"eta = {given}: cumulative probability weighting needs [0.3, 1]")
 
     def share(self, tau: np.ndarray) -> np.ndarray:
         low, high = np.zeros_like(tau), np.ones_like(tau)
@@ -135,8 +136,8 @@ class MeanVariance(RiskMeasure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not math.isfinite(self.weight):
-            raise InputError(f"weight = {self.weight}: it must be finite")
+        if not math.isfinite(real(self.weight)):
+            raise InputError(f"weight = {shown(self.weight)}: it must be finite")
 
     def score(self, z: jax.Array) -> jax.Array:
         n = z.shape[-1]

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from surefoot.core.evidence import student
 from surefoot.core.particles import centred, cumulative_quantile, worse_of_two
 from surefoot.core.shortfall import violations
-from surefoot.errors import InputError, unknown
+from surefoot.errors import InputError, real, shown, unknown
 from surefoot.policies.base import DecidedBy, Policy, View, count, draw, largest, near_best
 
 UNDECIDED = ("greedy", "least_violation", "lexicographic")
@@ -60,8 +60,10 @@ class SSD(Policy):
     def __post_init__(self) -> None:
         if self.tolerance is not None:
             super().__post_init__()
-        if not (math.isfinite(self.standard_errors) and self.standard_errors > 0):
-            raise InputError(f"standard_errors = {self.standard_errors}: it must be positive")
+        if not 0 < real(self.standard_errors) < math.inf:
+            raise InputError(
+                f"standard_errors = {shown(self.standard_errors)}: it must be positive"
+            )
         if self.undecided not in UNDECIDED:
             raise unknown("undecided", self.undecided, UNDECIDED)
 

@@ -12,7 +12,8 @@ import numpy as np
 from surefoot.core.markup import html_table
 from surefoot.envs import FINITE_TASKS, QUESTIONS, RiskTask, TabularEnv, finite_task
 from surefoot.envs.noisy import NETWORK_TASKS, NoisyEnv, PureGymEnv
-from surefoot.errors import InputError, check_episodes, unknown
+from surefoot.errors import InputError, check_episodes, count_at_least, listed, unknown
+from surefoot.policies import policy_named
 from surefoot.runs.progress import progress
 from surefoot.suite.players import chooser
 from surefoot.suite.scores import HORIZON, Score, play, score, score_episodes
@@ -93,7 +94,13 @@ def run(
     """
     if (player is None) == (train is None):
         raise InputError("pass a player, or train, a function that makes one for an environment")
+    if train is not None and not callable(train):
+        raise InputError(f"train is a {type(train).__name__}: pass a function train(env, seed)")
     check_episodes(2, episodes=episodes)
+    count_at_least(0, seed=seed)
+    if policy is not None:
+        policy_named(policy)
+    tasks, questions = listed(tasks, "tasks"), listed(questions, "questions")
     for name in tasks:
         if name not in TASKS:
             raise unknown("task", name, TASKS)
@@ -101,12 +108,16 @@ def run(
     for question in questions:
         if question not in QUESTIONS:
             raise unknown("question", question, QUESTIONS)
+    if not asked:
+        raise InputError(f"nothing to score: tasks = {tasks} have no question of {questions}")
     rows = []
     with progress(len(asked), "suite", unit="questions", mode="auto" if train else "silent") as bar:
         for name, question in asked:
             task = finite_task(name, question, **knobs) if name in FINITE_TASKS else None
             env = environment(name, question, **knobs)
             made = player if train is None else train(env, seed)
+            if made is None:
+                raise InputError("train returned None: it must return the player it has trained")
             rows.append((name, question, _scored(made, env, task, policy, episodes, seed)))
             bar.advance()
     return SuiteScores(tuple(rows))

@@ -113,13 +113,12 @@ def _relaxed(before: jax.Array, after: jax.Array) -> jax.Array:
 
 
 def transport_named(name: str, options: sk.SinkhornOptions | None = None) -> Transport:
-    options = SORTED if options is None else options
-    options.check()
+    options = SORTED if options is None else options.checked()
     transports: dict[str, Transport] = {
         "sinkhorn": Entropic(options),
         "divergence": Debiased(options),
         "exact": Exact(),
     }
-    if name not in transports:
+    if not isinstance(name, str) or name not in transports:
         raise unknown("transport", name, transports)
     return transports[name]

@@ -104,6 +104,6 @@ POTENTIALS: dict[str, Potential] = {"bellman": Bellman(), "energy": Energy()}
 
 
 def potential_named(name: str) -> Potential:
-    if name not in POTENTIALS:
+    if not isinstance(name, str) or name not in POTENTIALS:
         raise unknown("potential", name, POTENTIALS)
     return POTENTIALS[name]

@@ -24,11 +24,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from surefoot.core.array import pairwise_sum
+from surefoot.core.array import as_jax, check_tolerance, pairwise_sum
 from surefoot.core.names import ANNEALING, SOLVERS
 from surefoot.core.sorting import merge_sorted_rows, network_sort
-from surefoot.errors import InputError, unknown
+from surefoot.errors import InputError, count_at_least, unknown
 from surefoot.transport.couplings import Exact, Transport, transport_named
+from surefoot.transport.inputs import one_row, particles, positive
 from surefoot.transport.potentials import Potential, potential_named
 from surefoot.transport.sinkhorn import SinkhornOptions
 
@@ -60,6 +61,8 @@ def proximal_loss(
     """
     options = SinkhornOptions(temperatures, start, sinkhorn_tolerance)
     transport, potential = resolve(transport, potential, options)
+    z, anchor_z, target_z = particles(z=z, anchor_z=anchor_z, target_z=target_z)
+    check_tolerance(step_size, "step_size")
     return transport.cost(z, anchor_z) + 2 * step_size * potential.value(z, target_z)
 
 
@@ -93,21 +96,28 @@ def proximal_step(
     Both stop once no particle moves by more than `tolerance` times the range that anchor and
     target span together.
     """
-    if not _is_number(step_size) or step_size <= 0:
-        raise InputError(f"step_size = {step_size}: the JKO step needs a positive number")
+    step_size = positive(step_size, "step_size")
     transport, potential = resolve(
         transport, potential, SinkhornOptions(temperatures, start, sinkhorn_tolerance)
     )
+    if solver not in SOLVERS:
+        raise unknown("solver", solver, SOLVERS)
+    iterations, enough = (100, 1e-3) if solver == "fixed_point" else (50, 1e-8)
+    if max_iterations is not None:
+        count_at_least(1, max_iterations=max_iterations)
+        iterations = max_iterations
+    if tolerance is not None:
+        check_tolerance(tolerance)
+        enough = tolerance
+    anchor_z, target_z = one_row(anchor_z=anchor_z, target_z=target_z)
     if not assume_sorted:
         anchor_z, target_z = network_sort(anchor_z), network_sort(target_z)
+    given = anchor_z, target_z, step_size, transport, potential
     if solver == "fixed_point":
-        limits = max_iterations or 100, 1e-3 if tolerance is None else tolerance
-        return _fixed_point(anchor_z, target_z, step_size, transport, potential, *limits)
-    if solver == "gradient":
-        rate = 0.5 / (1 + step_size) if gradient_step is None else gradient_step
-        limits = max_iterations or 50, 1e-8 if tolerance is None else tolerance
-        return _gradient(anchor_z, target_z, step_size, transport, potential, rate, *limits)
-    raise unknown("solver", solver, SOLVERS)
+        return _fixed_point(*given, iterations, enough)
+    rate = 0.5 / (1 + step_size)
+    rate = rate if gradient_step is None else positive(gradient_step, "gradient_step")
+    return _gradient(*given, rate, iterations, enough)
 
 
 def _fixed_point(
@@ -191,7 +201,11 @@ def project(values: jax.Array, particles: int, *, sorted_rows: bool = False) -> 
     `values` is `[M]`, or `[K, N]` with ascending rows and `sorted_rows=True` (cheaper); M must
     be a multiple of `particles`.
     """
-    if values.size % particles:
+    count_at_least(1, particles=particles)
+    values = as_jax(values, "values")
+    if sorted_rows and values.ndim != 2:
+        raise InputError(f"values has shape {values.shape}: sorted_rows needs rows [K, N]")
+    if not values.size or values.size % particles:
         raise InputError(f"{values.size} values do not fill {particles} equal quantile bins")
     ordered = merge_sorted_rows(values) if sorted_rows else network_sort(values.reshape(-1))
     bins = ordered.reshape(particles, -1)
@@ -202,13 +216,10 @@ def resolve(
     transport: str | Transport, potential: str | Potential, options: SinkhornOptions
 ) -> tuple[Transport, Potential]:
     """Names become the objects they stand for."""
-    if isinstance(transport, str):
+    options = options.checked()
+    if not isinstance(transport, Transport):
         transport = transport_named(transport, options)
-    return transport, potential_named(potential) if isinstance(potential, str) else potential
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)
+    return transport, potential if isinstance(potential, Potential) else potential_named(potential)
 
 
 # --- repeated steps -----------------------------------------------------------------------
@@ -252,8 +263,11 @@ def jko_flow(
     **solver_options: Any,
 ) -> Flow:
     """`steps` proximal steps towards a fixed target, each anchored at the one before."""
+    count_at_least(0, steps=steps)
+    step_size = positive(step_size, "step_size")
     options = SinkhornOptions(temperatures, "sorted", sinkhorn_tolerance)
     transport, potential = resolve(transport, potential, options)
+    start_z, target_z = one_row(start_z=start_z, target_z=target_z)
     start_z, target_z = network_sort(start_z), network_sort(target_z)
 
     def advance(z: jax.Array, _: None) -> tuple[jax.Array, tuple[jax.Array, ...]]:

@@ -11,14 +11,17 @@ is the barycentric projection of `x` onto `y`, and with it the gradient costs no
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from surefoot.core.array import check_tolerance
 from surefoot.core.names import ANNEALING
-from surefoot.errors import InputError, unknown
+from surefoot.errors import InputError, count_at_least, real, shown, unknown
+from surefoot.transport.inputs import equally_many, particles, positive, shares
 
 STARTS = ("zeros", "sorted")
 
@@ -56,9 +59,9 @@ def sinkhorn(
     The cost differentiates by the envelope theorem: the potentials are optimal, so only the
     cost matrix varies. Every other output is differentiated as the program it is.
     """
-    options = SinkhornOptions(temperatures, start, tolerance, max_sweeps)
-    options.check()
-    a, b = _weights(x_weights, x), _weights(y_weights, y)
+    options = SinkhornOptions(temperatures, start, tolerance, max_sweeps).checked()
+    x, y = particles(x=x, y=y)
+    a, b = shares(x_weights, x, "x_weights"), shares(y_weights, y, "y_weights")
     return _solve(options, x, y, a, b)._replace(cost=_cost(options, x, y, a, b))
 
 
@@ -70,13 +73,20 @@ class SinkhornOptions(NamedTuple):
     tolerance: float | None = None
     max_sweeps: int = 1000
 
-    def check(self) -> None:
-        if not self.temperatures or any(not t > 0 for t in self.temperatures):
+    def checked(self) -> SinkhornOptions:
+        """The same with a tuple of temperatures, or an error that names what is wrong."""
+        given = self.temperatures
+        temperatures = tuple(given) if isinstance(given, Iterable) else (given,)
+        if not temperatures or not all(0 < real(t) < math.inf for t in temperatures):
             raise InputError(
-                f"temperatures = {self.temperatures}: there must be at least one, all positive"
+                f"temperatures = {shown(given)}: there must be at least one, all positive"
             )
         if self.start not in STARTS:
             raise unknown("start", self.start, STARTS)
+        if self.tolerance is not None:
+            check_tolerance(self.tolerance)
+        count_at_least(1, max_sweeps=self.max_sweeps)
+        return self._replace(temperatures=temperatures)
 
 
 PAPER = SinkhornOptions()  # Algorithm 3 as the paper has it
@@ -84,7 +94,8 @@ PAPER = SinkhornOptions()  # Algorithm 3 as the paper has it
 
 def entropic_cost(x: jax.Array, y: jax.Array, options: SinkhornOptions = PAPER) -> jax.Array:
     """`W_beta(x, y)` of equally likely particles, with its envelope gradient."""
-    return _cost(options, x, y, None, None)
+    x, y = particles(x=x, y=y)
+    return _cost(options.checked(), x, y, None, None)
 
 
 def divergence(x: jax.Array, y: jax.Array, options: SinkhornOptions = PAPER) -> jax.Array:
@@ -119,11 +130,15 @@ def self_cost(x: jax.Array, temperature: float = ANNEALING[-1], max_sweeps: int 
 
 def exact_cost(x: jax.Array, y: jax.Array) -> jax.Array:
     """`W_2^2` of equally many, equally likely particles that both ascend."""
+    x, y = particles(x=x, y=y)
+    equally_many(x=x, y=y)
     return jnp.mean((x - y) ** 2, axis=0)
 
 
 def plan(solved: Sinkhorn, x: jax.Array, y: jax.Array, temperature: float) -> jax.Array:
     """The coupling `[N, M]` behind a solve of equally likely particles."""
+    x, y = particles(x=x, y=y)
+    temperature = positive(temperature, "temperature")
     exponent = (
         solved.f[:, None] + solved.g[None, :] - (x[:, None] - y[None, :]) ** 2
     ) / temperature
@@ -245,14 +260,13 @@ def _few_sweeps(
 def _solved(
     options: SinkhornOptions, x: jax.Array, y: jax.Array, a: Any, b: Any
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    options.check()
     temperatures, n = options.temperatures, x.shape[0]
     # Each sweep moves a potential by at most T log N: exp(gain / T) must stay within float32.
     largest = sum(temperatures) / min(temperatures) * math.log(n)
     few = options.start == "sorted" and options.tolerance is None and largest < 80
     if few and a is None and b is None and x.shape == y.shape:
         return _few_sweeps(temperatures, x, y)
-    solved = _solve(options, x, y, _weights(a, x), _weights(b, y))
+    solved = _solve(options, x, y, _or_equal(a, x), _or_equal(b, y))
     return solved.cost, solved.f, solved.g, solved.projection
 
 
@@ -268,7 +282,7 @@ def _cost_jvp(
     x, y, a, b = primals
     cost, f, g, projection = _solved(options, x, y, a, b)
     dx, dy, da, db = tangents
-    slope, a, b = jnp.zeros_like(cost), _weights(a, x), _weights(b, y)
+    slope, a, b = jnp.zeros_like(cost), _or_equal(a, x), _or_equal(b, y)
     if not _is_zero(dx):
         slope += jnp.sum(2 * a * (x - projection) * dx, axis=0)
     if not _is_zero(dy):
@@ -291,9 +305,5 @@ def _is_zero(tangent: Any) -> bool:
     return tangent is None or isinstance(tangent, jax.custom_derivatives.SymbolicZero)
 
 
-def _weights(weights: jax.Array | None, like: jax.Array) -> jax.Array:
-    if weights is None:
-        return jnp.full(like.shape, 1 / like.shape[0], like.dtype)
-    if weights.shape != like.shape:
-        raise InputError(f"weights have shape {weights.shape}, the particles {like.shape}")
-    return weights
+def _or_equal(weights: jax.Array | None, z: jax.Array) -> jax.Array:
+    return shares(None, z, "") if weights is None else weights

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from surefoot.agents.base import Agent
 from surefoot.core.array import largest, refuse_masked
+from surefoot.core.evidence import Known, as_counts
 from surefoot.envs.masks import checked_masks
-from surefoot.errors import InputError
+from surefoot.errors import InputError, count_at_least
 from surefoot.policies import SSD, Decision, Explore, Policy, decide_rows, policy_named, precision
 
 Adapter = Callable[[Any], Any]
@@ -38,6 +39,7 @@ def act(
     For a callable, `observation_space` tells a single observation from a batch; without it all
     are batches. `particles` is how many IQN, FQF and C51 are read with.
     """
+    count_at_least(1, particles=particles)
     if isinstance(model, list | tuple):
         adapter: Adapter = EnsembleAdapter([adapter_for(one, particles) for one in model])
     else:
@@ -47,6 +49,7 @@ def act(
         policy = SSD() if agent is None else agent.config.evaluation
     if seed is None:
         seed = 0 if agent is None else agent.seed
+    count_at_least(0, seed=seed)
     chosen = policy_named(policy)
     foreign = adapter is not model and not isinstance(adapter, EnsembleAdapter | AgentAdapter)
     if chosen.needs_evidence and foreign:
@@ -184,11 +187,13 @@ class Actor:
 
     def _estimates(
         self, observation: Any
-    ) -> tuple[NDArray[np.floating[Any]], NDArray[np.integer[Any]] | None, bool]:
+    ) -> tuple[NDArray[np.floating[Any]], jax.Array | Known | None, bool]:
         """Ascending particles `[B, A, N]` or an ensemble `[B, E, A, N]`, the observations behind
         them if that is known, and whether it is a single one."""
         single = self._is_single(observation)
         made = self.adapter(_add_axis(observation) if single else observation)
+        if isinstance(made, tuple) and len(made) != 2:
+            raise InputError(f"the model returned {len(made)} parts: particles, or these and n")
         made, n = made if isinstance(made, tuple) else (made, None)
         refuse_masked(made, "what the model returned")
         z = _numpy(made)
@@ -206,6 +211,7 @@ class Actor:
         wide = np.promote_types(z.dtype, np.float32)  # in which halves are calculated
         if np.abs(z).max() > largest(np, wide, z.shape[-1]):
             raise InputError("the model returned particles that are too large to be added up")
+        n = None if n is None else as_counts(n, (len(z), z.shape[-2]))
         return np.sort(z, axis=-1), n, single
 
     def _is_single(self, observation: Any) -> bool:
