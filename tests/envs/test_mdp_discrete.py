@@ -140,6 +140,9 @@ def test_known_optimal_values():
     lake = value_iteration(tabular_from_gym("FrozenLake-v1"), 1.0, tolerance=1e-14)
     assert lake.v[0] == pytest.approx(14 / 17, abs=1e-9)
     assert value_iteration(tabular_from_gym("Taxi-v4"), 0.99).converged
+    for wrong, words in ((3, "env is a int: pass a Gymnasium"), ("Nowhere-v0", "'Nowhere-v0'")):
+        with pytest.raises(InputError, match=words):
+            tabular_from_gym(wrong)
 
 
 def test_duplicate_outcomes_are_merged():

@@ -19,9 +19,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import jax
 
 from surefoot.agents.decisions import Deciding
-from surefoot.agents.saving import maker_of, opened_env
+from surefoot.agents.saving import maker_of
 from surefoot.core.markup import html_lines, html_table
 from surefoot.envs.faults import Fault, FaultPolicy, TrainingEnv, fault_policy
+from surefoot.envs.making import opened_env
 from surefoot.errors import InputError, RunError, at_least, check_episodes, unknown
 from surefoot.policies import SSD
 from surefoot.runs.checkpoints import Checkpoints

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from surefoot.envs.faults import Fault, TrainingEnv
-from surefoot.envs.making import env_from_file, env_name, env_recipe, made_env
+from surefoot.envs.making import env_from_file, env_name, env_recipe, made_env, opened_env
 from surefoot.envs.memory import read_memory, restore_memory
 from surefoot.errors import InputError, RunError
 from surefoot.runs.checkpoints import Snapshot, read_checkpoint
@@ -227,19 +227,6 @@ class Saved(ABC):
     @abstractmethod
     def _begin_again(self) -> bool:
         """Start the pending episode; whether it shows what it showed before."""
-
-
-def opened_env(env: Any, name: str = "env") -> gym.Env[Any, Any]:
-    """An environment, the one of that id, or what a function makes."""
-    if isinstance(env, str):
-        return made_env(env)
-    if not isinstance(env, gym.Env) and callable(env):
-        env = env()
-    if not isinstance(env, gym.Env):
-        raise InputError(
-            f"{name} is a {type(env).__name__}: pass a Gymnasium environment or its id"
-        )
-    return env
 
 
 def maker_of(env: Any) -> Callable[[], Any] | None:

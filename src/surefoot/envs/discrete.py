@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from surefoot.envs.finite import TabularMDP
+from surefoot.envs.making import opened_env
 from surefoot.errors import InputError
 
 SUPPORTED = "Discrete, MultiDiscrete, MultiBinary, and Tuple or Dict of these"
@@ -67,7 +68,7 @@ def tabular_from_gym(env: gym.Env[Any, Any] | str, start: Any = None) -> Tabular
     FrozenLake, Taxi and CliffWalking do; surefoot's own environments have their arrays. Outcomes
     that differ in nothing are merged. A time limit is not part of the process, and is left out.
     """
-    inner = (gym.make(env) if isinstance(env, str) else env).unwrapped
+    inner = opened_env(env).unwrapped
     if isinstance(mdp := getattr(inner, "mdp", None), TabularMDP) and start is None:
         return mdp
     table = getattr(inner, "P", None)

@@ -43,6 +43,19 @@ def made_env(
     return env
 
 
+def opened_env(env: Any, name: str = "env") -> gym.Env[Any, Any]:
+    """An environment, the one of that id, or what a function makes."""
+    if isinstance(env, str):
+        return made_env(env)
+    if not isinstance(env, gym.Env) and callable(env):
+        env = env()
+    if not isinstance(env, gym.Env):
+        raise InputError(
+            f"{name} is a {type(env).__name__}: pass a Gymnasium environment or its id"
+        )
+    return env
+
+
 def _wrapped(env: gym.Env[Any, Any], name: str) -> gym.Env[Any, Any]:
     module, _, attribute = name.partition(":")
     if not (module and attribute):
