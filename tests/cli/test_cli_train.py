@@ -42,8 +42,8 @@ def rows(path: Path) -> list[list[str]]:
 
 def test_the_run_directory(cartpole):
     names = {p.name for p in cartpole.iterdir() if p.name[0] != "."}
-    logs = {f"{t}.{end}" for t in ("episodes", "evaluations", "distributions", "speed")
-            for end in ("csv", "parquet")}  # fmt: skip
+    tables = ("episodes", "evaluations", "distributions", "evidence", "speed")
+    logs = {f"{table}.{end}" for table in tables for end in ("csv", "parquet")}
     files = {"agent.safetensors", "config.json", "provenance.json", "summary.json", "complete.json"}
     assert names == logs | files | {"checkpoints"}
     # The last is always kept; one that is due while another is being written is passed over.

@@ -220,7 +220,7 @@ def test_evidence_that_is_missing_or_does_not_fit() -> None:
         SSD().decide(z[None], 0)  # an ensemble of one
     with pytest.raises(InputError, match="one kind of evidence, not both"):
         SSD().decide(np.stack([z, z]), 0, n=N)
-    with pytest.raises(InputError, match="must not be negative"):
+    with pytest.raises(InputError, match="counts must be finite and not negative"):
         SSD().decide(z, 0, n=[1, -1, 1])
     with pytest.raises(InputError, match=r"n has shape \(2,\)"):
         SSD().decide(z, 0, n=[1, 1])
@@ -332,7 +332,7 @@ def test_text_and_python_agree() -> None:
     assert SSD().needs_evidence
     assert not SSD(0.0).needs_evidence
     assert Explore(policy=SSD()).needs_evidence
-    with pytest.raises(InputError, match="tolerance = greedy: it must be a finite number"):
+    with pytest.raises(InputError, match="tolerance = 'greedy': it must be a finite number"):
         SSD("greedy")  # type: ignore[arg-type]
 
 
