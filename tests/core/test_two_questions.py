@@ -224,7 +224,7 @@ def test_evidence_that_is_missing_or_does_not_fit() -> None:
         SSD().decide(z, 0, n=[1, -1, 1])
     with pytest.raises(InputError, match=r"n has shape \(2,\)"):
         SSD().decide(z, 0, n=[1, 1])
-    with pytest.raises(InputError, match="n: numbers are needed"):
+    with pytest.raises(InputError, match="n holds object: real numbers are needed"):
         SSD().decide(z, 0, n=[2**70, 1, 1])
     with pytest.raises(InputError, match="policy = 2: it must be a policy"):
         Explore(2)  # type: ignore[arg-type]
