@@ -141,7 +141,7 @@ def test_a_crash_loses_nothing(tmp_path, monkeypatch):
         eval_episodes=2, watch=(0, 3), watch_every=100, checkpoint_every=300,
     )  # fmt: skip
     train(plan, tmp_path / "whole")
-    real = sf.TabularAgent.return_distribution
+    real = sf.TabularAgent.estimates
     calls = 0
 
     def dies(self, obs):
@@ -151,7 +151,7 @@ def test_a_crash_loses_nothing(tmp_path, monkeypatch):
             raise Stop
         return real(self, obs)
 
-    monkeypatch.setattr(sf.TabularAgent, "return_distribution", dies)
+    monkeypatch.setattr(sf.TabularAgent, "estimates", dies)
     with pytest.raises(Stop):
         train(plan, tmp_path / "cut")
     assert not (tmp_path / "cut" / "complete.json").exists()
