@@ -153,14 +153,14 @@ def test_the_tables_fit_a_terminal_of_80_columns():
     console = Console(file=io.StringIO(), width=80)
     for title, ways in TABLES.values():
         for made in overview(rows, title, ways):
-            console.print(made)
-    told = console.file.getvalue()
-    assert "…" not in told
+            console.print(*made)
+    printed = console.file.getvalue()
+    assert "…" not in printed
     for row in rows:  # every player by its whole name
-        assert row["player"] in told
-    assert "-0.00" not in told
+        assert row["player"] in printed
+    assert "-0.00" not in printed
     # Of trading no action is known to be right: it is among no ties.
-    assert told.count("mean-\n") == 1
+    assert printed.count("mean-\n") == 1
     assert heading("mean-reversion", "tie") == "mean-reversion"
 
 
@@ -186,7 +186,8 @@ def test_a_quick_suite_can_be_taken_up_again(tmp_path, capsys):
     words = ["suite", "--quick", "--tasks", "portfolio", "--engine", "serial", "--agents", "ssd",
              "cvar:0.25", "--out", str(tmp_path / "suite")]  # fmt: skip
     assert main(words) == 0
-    assert "portfolio, trap" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "all decide on the same learned tables\ntrap: share of right decisions\n" in printed
     before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "suite").glob("*.parquet")}
     for name in ("complete.json", "online-portfolio-trap.parquet"):
         (tmp_path / "suite" / name).unlink()

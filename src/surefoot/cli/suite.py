@@ -31,37 +31,32 @@ def main(words: list[str]) -> int:
     console = Console()
     rows = RunDir(options.out).read_summary()["rows"]
     for title, ways in TABLES.values():
-        for table in overview(rows, title, ways):
-            console.print(table)
+        for heading, table in overview(rows, title, ways):
+            console.print(f"\n{heading}\n", table)
     code = finish(claims, "what has to come out", options.out)
     if options.config.quick:
         console.print(QUICK_NOTE)
     return code
 
 
-def overview(rows: list[dict[str, Any]], title: str, ways: tuple[str, ...]) -> list[Table]:
-    """For each question players by tasks, narrow enough for 80 columns: a sign, and the share of
-    right decisions or what is given up."""
+def overview(
+    rows: list[dict[str, Any]], title: str, ways: tuple[str, ...]
+) -> list[tuple[str, Table]]:
+    """For each question a heading, which a narrow table must not squeeze, and players by tasks,
+    narrow enough for 80 columns: a sign, and the share of right decisions or what is given up."""
     mine = [row for row in rows if row["way"] in ways and row["scale"] == 1]
     tables = []
     for question, numbers in NUMBERS.items():
         asked = [row for row in mine if _question(row) == question]
         tasks = list(dict.fromkeys(row["task"] for row in asked))
-        table = Table(
-            title=f"\n{title}\n{numbers}",
-            title_justify="left",
-            box=SIMPLE_HEAD,
-            show_edge=False,
-            pad_edge=False,
-            collapse_padding=True,
-        )
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
         table.add_column("who plays", no_wrap=True)
         for task in tasks:
             table.add_column(task.replace("-", "-\n"), justify="right")
         for player in dict.fromkeys(row["player"] for row in asked):
             own = {row["task"]: row for row in asked if row["player"] == player}
             table.add_row(player, *(_cell(own.get(task)) for task in tasks))
-        tables += [table] if tasks else []
+        tables += [(f"{title}\n{numbers}", table)] if tasks else []
     return tables
 
 

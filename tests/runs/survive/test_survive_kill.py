@@ -28,7 +28,7 @@ def uninterrupted(tmp_path_factory) -> dict[str, dict[str, bytes]]:
     for name in survive_child.trainings():
         survive_child.train(name, folder)
         found[name] = survive_child.own_files(folder / name)
-        assert len(found[name]) == 10  # six tables, config, summary, complete, agent
+        assert len(found[name]) == 12  # eight tables, config, summary, complete, agent
     return found
 
 
