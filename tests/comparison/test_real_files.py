@@ -213,7 +213,7 @@ def test_an_index_of_two_columns_is_refused(tmp_path: Path) -> None:
 
 
 def test_tables_of_pandas_in_memory() -> None:
-    import pandas as pd
+    pd = pytest.importorskip("pandas")
 
     columns = {"a": [0.01, -0.02, 0.03], "b": [0.02, 0.01, -0.01]}
     frame = pd.DataFrame(columns, index=pd.DatetimeIndex(MONTHS))
