@@ -143,8 +143,8 @@ def _iso(cell: str) -> datetime | None:
 
 def _quarter(cell: str) -> datetime | None:
     """Its first day."""
-    found = _QUARTER.fullmatch(cell)
-    return found and datetime(int(found[1]), 3 * int(found[2]) - 2, 1)
+    quarter = _QUARTER.fullmatch(cell)
+    return quarter and datetime(int(quarter[1]), 3 * int(quarter[2]) - 2, 1)
 
 
 def _parsed(cell: str, formats: Sequence[str]) -> datetime | None:

@@ -149,7 +149,7 @@ def compare_file(
 ) -> Comparison:
     """Compare the columns of a CSV or Parquet file; with `out` save it as a run directory.
 
-    How the file is read (`index`, `missing`, `prices`, `decimal`) is told by `read_returns`, the
+    How the file is read (`index`, `missing`, `prices`, `decimal`) is said by `read_returns`, the
     rest by `compare`.
     """
     if out is not None:

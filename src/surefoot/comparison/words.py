@@ -180,12 +180,12 @@ def decided(verdicts: Iterable[Verdict], order: int) -> Decided:
     return Decided(pairs, len(others) // 2, least)
 
 
-def others_sentence(found: Decided, level: float) -> str:
+def others_sentence(chosen: Decided, level: float) -> str:
     """What is known of the pairs that are not listed; nothing if there are none."""
-    if not found.others:
+    if not chosen.others:
         return ""
-    dominance, nondominance = (p_text(p, level) for p in found.least)
-    which = f"the other {found.others:,}" if found.pairs else f"all {found.others:,} pairs"
+    dominance, nondominance = (p_text(p, level) for p in chosen.least)
+    which = f"the other {chosen.others:,}" if chosen.pairs else f"all {chosen.others:,} pairs"
     return (
         f"Cannot tell: {which}, with p-values of at least {dominance} (dominance) and "
         f"{nondominance} (non-dominance)"
@@ -194,11 +194,11 @@ def others_sentence(found: Decided, level: float) -> str:
 
 def _pair_lines(c: Comparison, order: int, width: int) -> list[str]:
     """The p-values behind the letters: as many pairs on a line as fit."""
-    found = decided(c.verdicts, order)
+    chosen = decided(c.verdicts, order)
     number = {name: str(i + 1) for i, name in enumerate(c.names)}
     rows = [
         (f"{number[v.a]}-{number[v.b]}", *(f"{SIGNS[w.word]} {_short(p_values(w))}" for w in both))
-        for both in found.pairs
+        for both in chosen.pairs
         for v in both[:1]
     ]
     lines = []
@@ -210,7 +210,7 @@ def _pair_lines(c: Comparison, order: int, width: int) -> list[str]:
         each = max(1, (width - 1) // (len(entries[0]) + 3))
         for at in range(0, len(entries), each):
             lines.append(("    " + " | ".join(entries[at : at + each])).rstrip())
-    return lines + _wrapped(others_sentence(found, c.level), "  ", width)
+    return lines + _wrapped(others_sentence(chosen, c.level), "  ", width)
 
 
 def p_values(v: Verdict) -> str:

@@ -197,8 +197,7 @@ def dominance_matrix(
     else:
         xp = array.namespace(z=z, weights=weights)
         particles = array.check_particles(xp, z, "z", min_ndim=2)
-        array.check_weights(xp, weights, particles, "weights")
-        weights = xp.broadcast_to(weights, z.shape)
+        weights = array.check_weights(xp, weights, particles, "weights")
     compare = ssd_dominates if order == 2 else fsd_dominates
 
     def row(a: int) -> Array:

@@ -150,24 +150,24 @@ def _decided_parts(
 ) -> list[Part]:
     """The pairs of very many columns in which something is rejected; the first as a table, and
     where there are more, all of them as text to search."""
-    found, level = decided(verdicts, order), content["level"]
+    chosen, level = decided(verdicts, order), content["level"]
     title, who = ORDER_TITLES[order].removesuffix(")").split(" (")
     title = f"{title}: pairs with a p-value of at most {level:g}{where}"
     rows = tuple(
-        (str(v.a), str(v.b), _badge(v), _badge(back)) for v, back in found.pairs[:MOST_PAIRS]
+        (str(v.a), str(v.b), _badge(v), _badge(back)) for v, back in chosen.pairs[:MOST_PAIRS]
     )
     caption = (
         f"{_sentence(who)}. Below each word: p of dominance / p of non-dominance, corrected; a "
-        f"star where dominance is rejected without the correction. {len(found.pairs):,} pairs. "
-        f"{others_sentence(found, level)}"
+        f"star where dominance is rejected without the correction. {len(chosen.pairs):,} pairs. "
+        f"{others_sentence(chosen, level)}"
     )
     parts: list[Part] = [DataTable(("a", "b", "a over b", "b over a"), rows, title, caption)]
-    if len(found.pairs) > MOST_PAIRS:
+    if len(chosen.pairs) > MOST_PAIRS:
         lines = (
             "\t".join((v.a, v.b, v.word, p_values(v), back.word, p_values(back)))
-            for v, back in found.pairs
+            for v, back in chosen.pairs
         )
-        every = f"All {len(found.pairs):,} of them: a, b, a over b, b over a"
+        every = f"All {len(chosen.pairs):,} of them: a, b, a over b, b over a"
         parts.append(Folded(every, code="\n".join(lines)))
     return parts
 
